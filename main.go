@@ -26,9 +26,11 @@ import (
 	"github.com/redquake/redquake/controllers/dashboardserver"
 	"github.com/redquake/redquake/controllers/loadpods"
 	"github.com/redquake/redquake/internal/egress"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/notify"
+	"github.com/redquake/redquake/internal/powerhook"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -43,6 +45,7 @@ type settings struct {
 	namespaces, namespace, pod          string
 	faults                              []string // nil = as by default
 	prometheusHosts, notifyHosts        string
+	powerHookURL, powerHookFiles        string
 }
 
 func main() {
@@ -79,6 +82,12 @@ func main() {
 	flag.StringVar(&s.notifyHosts, "notify-hosts", "",
 		"comma-separated hosts that notifications of schedules may be sent to, such as "+
 			"hooks.slack.com, *.example.com or an address; where empty none")
+	flag.StringVar(&s.powerHookURL, "power-hook-url", "",
+		"URL of the webhook that switches the power of nodes, for faults of type NodeLoss with method Power; where empty "+
+			"no such fault begins")
+	flag.StringVar(&s.powerHookFiles, "power-hook-files", "",
+		"folder with what the power hook needs, such as that of a Secret: token, sent as a bearer token, and ca.crt, "+
+			"which signs its certificate. Each may be missing")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	named := flag.Bool("version", false, "print the version of this build, and exit")
@@ -110,6 +119,10 @@ func run(s settings) error {
 	notified, err := egress.ParseHosts(s.notifyHosts)
 	if err != nil {
 		return fmt.Errorf("--notify-hosts: %w", err)
+	}
+	power, err := s.powerHook()
+	if err != nil {
+		return fmt.Errorf("--power-hook-url: %w", err)
 	}
 	metrics := metricsserver.Options{BindAddress: s.metricsAddress, SecureServing: s.secureMetrics}
 	if s.secureMetrics {
@@ -160,6 +173,8 @@ func run(s settings) error {
 			Notify:            notify.Client{Hosts: notified},
 			Metrics:           counted,
 			Dashboard:         pages,
+			Power:             power,
+			Pod:               s.pod,
 		},
 	}
 	return process.Run(ctrl.SetupSignalHandler())
@@ -181,6 +196,14 @@ func (s *settings) findImage(config *rest.Config) error {
 	s.image, err = loadpods.OwnImage(context.Background(), api,
 		client.ObjectKey{Namespace: s.namespace, Name: s.pod})
 	return err
+}
+
+// powerHook is the hook that the flags name; nil = they name none.
+func (s *settings) powerHook() (contract.PowerHook, error) {
+	if s.powerHookURL == "" {
+		return nil, nil
+	}
+	return powerhook.New(s.powerHookURL, s.powerHookFiles)
 }
 
 // election returns how replicas elect the one that reconciles; nil = there is only one.

@@ -105,6 +105,7 @@ func TestHostsOfRequests(t *testing.T) {
 	for flag, s := range map[string]settings{
 		"--prometheus-hosts": {image: "redquake:test", faults: []string{"*"}, prometheusHosts: "*"},
 		"--notify-hosts":     {image: "redquake:test", faults: []string{"*"}, notifyHosts: "https://hooks.slack.com"},
+		"--power-hook-url":   {image: "redquake:test", faults: []string{"*"}, powerHookURL: "power.example"},
 	} {
 		if err := run(s); err == nil || !strings.HasPrefix(err.Error(), flag+": ") {
 			t.Errorf("started with no hosts in %s: %v", flag, err)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
@@ -129,6 +130,8 @@ type Settings struct {
 	Dashboard *dashboardserver.Server
 	// runs programs in pods; nil = through the API server
 	Programs contract.Programs
+	Power    contract.PowerHook // nil = there is none
+	Pod      string             // the operator's own, in its namespace; "" = unknown
 
 	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -234,9 +237,14 @@ func NewReconcilers(
 		Namespaces:        s.Namespaces,
 		Supported:         s.Faults,
 		Lookup:            s.Lookup,
-		Containers:        contract.Containers{Programs: s.Programs, Image: s.Image},
-		Prometheus:        &s.Prometheus,
-		Metrics:           s.Metrics,
+		Operator: contract.Operator{
+			Programs: s.Programs,
+			Image:    s.Image,
+			OwnPod:   types.NamespacedName{Namespace: s.OperatorNamespace, Name: s.Pod},
+			Power:    s.Power,
+		},
+		Prometheus: &s.Prometheus,
+		Metrics:    s.Metrics,
 	}
 	return Reconcilers{
 		Faults: ofFaults,

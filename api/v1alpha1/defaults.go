@@ -120,6 +120,11 @@ func (a *Action) Removes() bool {
 	return a.ReplicaScale != nil && a.ReplicaScale.By < 0
 }
 
+// SwitchesPower reports whether an action switches off machines.
+func (a *Action) SwitchesPower() bool {
+	return a.NodeLoss != nil && a.NodeLoss.Method == LossPower
+}
+
 // Changes are what an action changes of a server that another one may change as well: the settings
 // of Redis, by one name for each, else its type. Two actions on one server must have none in common.
 func (a *Action) Changes() []string {

@@ -383,14 +383,34 @@ type BackgroundSave struct {
 	Kind SaveKind `json:"kind,omitempty"`
 }
 
-// NodeLoss simulates the loss of a node: it is tainted, the target's pods on it are force-deleted,
-// and it is untainted after spec.duration.
+// LossMethod is how a node is lost.
+// +kubebuilder:validation:Enum=Taint;Power
+type LossMethod string
+
+// The methods.
+const (
+	// LossTaint taints the node and force-deletes the target's pods on it; the machine goes on.
+	LossTaint LossMethod = "Taint"
+	// LossPower has the machine switched off by the power hook that the administrator has configured.
+	LossPower LossMethod = "Power"
+)
+
+// NodeLoss is the loss of a node. It is simulated: the node is tainted, the target's pods on it are
+// force-deleted, and it is untainted after spec.duration. Or the machine is switched off, and on
+// again after spec.duration.
 type NodeLoss struct {
-	// node to taint. It must be named: a fault never selects a node.
+	// node that is lost. It must be named: a fault never selects a node.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
+
+	// method by which it is lost.
+	// Taint: taints the node and force-deletes the target's pods on it; the machine goes on.
+	// Power: has the machine switched off by the power hook that the administrator has configured.
+	// +optional
+	// +kubebuilder:default=Taint
+	Method LossMethod `json:"method,omitempty"`
 }
 
 // ZoneLoss simulates the loss of a zone: all its nodes are tainted, the target's pods on them are

@@ -36,7 +36,7 @@ const (
 	FaultClientKill FaultType = "ClientKill"
 	// FaultBackgroundSave makes the server fork.
 	FaultBackgroundSave FaultType = "BackgroundSave"
-	// FaultNodeLoss taints a node and force-deletes the Redis pods on it.
+	// FaultNodeLoss taints a node and force-deletes the Redis pods on it, or has it switched off.
 	FaultNodeLoss FaultType = "NodeLoss"
 	// FaultZoneLoss taints all nodes of a zone and force-deletes the Redis pods on them.
 	FaultZoneLoss FaultType = "ZoneLoss"
@@ -121,7 +121,7 @@ type Action struct {
 	// ClientPause: suspends clients by CLIENT PAUSE.
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
-	// NodeLoss: taints a node and force-deletes the Redis pods on it.
+	// NodeLoss: taints a node and force-deletes the Redis pods on it, or has it switched off.
 	// ZoneLoss: taints all nodes of a zone and force-deletes the Redis pods on them.
 	// Drain: evicts the pod, as far as PodDisruptionBudgets allow.
 	// OperatorOutage: scales the operator of the Redis to 0.

@@ -77,6 +77,9 @@ const (
 	// AnnotationTaintPrefix followed by the UID of a fault marks a node that the fault has tainted;
 	// the value is the fault's namespace/name.
 	AnnotationTaintPrefix = "tainted-by.redquake.dev/"
+	// AnnotationPowerPrefix followed by the UID of a fault marks a node that the fault may have
+	// switched off, and has not switched on again; the value is the fault's namespace/name.
+	AnnotationPowerPrefix = "powered-off-by.redquake.dev/"
 
 	// FinalizerFault keeps a fault until it is completely reverted.
 	FinalizerFault = "redquake.dev/fault"

@@ -195,7 +195,12 @@ func (r *Reconciler) hit(
 		err:    err,
 	}
 	if begun && t.IntendedAt != nil {
-		call.at, call.offset = *t.IntendedAt, s.OffsetOf(t.IntendedAt.Time)
+		call.at = *t.IntendedAt
+		// not before the first of several targets, which was hit before this one was called
+		if first := s.Fault.Status.InjectedAt; first != nil && call.at.Before(first) {
+			call.at = *first
+		}
+		call.offset = s.OffsetOf(call.at.Time)
 	}
 	if err == nil {
 		call.progress, call.err = s.Injector.Inject(ctx, t)

@@ -116,6 +116,20 @@ func TestRecentPolicy(t *testing.T) {
 	}
 }
 
+// A fault that switches off a machine is refused where no power hook is configured.
+func TestNoPowerHook(t *testing.T) {
+	r := &Reconciler{}
+	s := &scope.Fault{Fault: &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{
+		Type:     v1alpha1.FaultNodeLoss,
+		NodeLoss: &v1alpha1.NodeLoss{Node: "node-b", Method: v1alpha1.LossPower},
+	}}}}
+	r.turns().ObservePolicy(t.Context(), s)
+	if p := s.Seen.Problem; p == nil || !p.Lasting || p.Reason != v1alpha1.ReasonForbiddenByPolicy ||
+		!strings.HasPrefix(p.Message, "spec.action.nodeLoss.method: ") || !strings.Contains(p.Message, "--power-hook-url") {
+		t.Errorf("%+v", p)
+	}
+}
+
 // A type that is switched off is refused before the policy is read.
 func TestSwitchedOff(t *testing.T) {
 	r := &Reconciler{Supported: []v1alpha1.FaultType{v1alpha1.FaultPodKill}}

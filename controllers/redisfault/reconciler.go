@@ -40,9 +40,9 @@ type Reconciler struct {
 	Supported  []v1alpha1.FaultType // the types that are switched on; nil = all
 	// of host names that Redis or the spec names; nil = only those of the cluster are known
 	Lookup     confine.Lookup
-	Containers contract.Containers // by which faults act in pods
-	Prometheus *prometheus.Client  // evaluates the queries of stop conditions
-	Metrics    *metrics.Metrics    // nil = nothing is counted
+	Operator   contract.Operator  // by which faults act
+	Prometheus *prometheus.Client // evaluates the queries of stop conditions
+	Metrics    *metrics.Metrics   // nil = nothing is counted
 
 	policy rules.PolicyCopy
 	copies sync.Map // of namespaces that are read by name, see rules.Namespaces
@@ -62,7 +62,7 @@ func (r *Reconciler) reach() *reach.Reach {
 		Servers:    r.Servers,
 		Term:       r.Term,
 		Lookup:     r.Lookup,
-		Containers: r.Containers,
+		Operator:   r.Operator,
 		Prometheus: r.Prometheus,
 		Books:      &r.books,
 	}
@@ -131,6 +131,7 @@ func (r *Reconciler) rules() rules.Reader {
 		OperatorNamespace: r.OperatorNamespace,
 		Supported:         r.Supported,
 		Prometheus:        r.Prometheus,
+		PowerHook:         r.Operator.Power != nil,
 		Namespaces:        r.namespaces(),
 		Copy:              &r.policy,
 	}

@@ -36,6 +36,7 @@ type Reader struct {
 	OperatorNamespace string
 	Supported         []v1alpha1.FaultType // the types that are switched on; nil = all
 	Prometheus        *prometheus.Client   // evaluates the queries of stop conditions
+	PowerHook         bool                 // the administrator has configured one
 	Namespaces        Namespaces
 	Copy              *PolicyCopy
 }
@@ -119,6 +120,10 @@ func (r Reader) For(
 	}
 	if err := r.mayAsk(f.Spec.StopIf); err != nil {
 		return nil, err
+	}
+	if f.Spec.Action.SwitchesPower() && !r.PowerHook {
+		return nil, forbidden("spec.action.nodeLoss.method: Power needs a power hook, and this installation " +
+			"has none: an administrator names it by --power-hook-url of the manager")
 	}
 	current, err := read(ctx)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -37,6 +38,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/netfaulttest"
+	"github.com/redquake/redquake/internal/testing/powertest"
 )
 
 const shop = "shop"
@@ -49,6 +51,7 @@ type stage struct {
 	cluster client.WithWatch // as the operator sees it
 	under   client.WithWatch // without the interceptor of the test
 	network *netfaulttest.Pods
+	power   *powertest.Grid
 	made    int
 	breaks  []string // pods of Redis that were deleted, by UID
 	refuse  error    // of every write
@@ -58,7 +61,7 @@ func newContractStage(t *testing.T) *stage {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, coordinationv1.AddToScheme,
 		autoscalingv2.AddToScheme, policyv1.AddToScheme, object.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -67,6 +70,9 @@ func newContractStage(t *testing.T) *stage {
 	}
 	s := &stage{t: t, servers: newMemory(t)}
 	s.under = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &appsv1.StatefulSet{}).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+			return []string{o.(*corev1.Pod).Spec.NodeName}
+		}).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
 			return []string{
 				string(o.(*corev1.Event).InvolvedObject.UID),
@@ -74,6 +80,7 @@ func newContractStage(t *testing.T) *stage {
 		}).Build()
 	s.network = netfaulttest.NewPods(s.under)
 	s.network.Other = diskfilltest.New(s.under)
+	s.power = &powertest.Grid{Client: s.under}
 	s.cluster = interceptor.NewClient(s.under, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
 			options ...client.GetOption,
@@ -277,6 +284,7 @@ func (s *stage) settle() {
 		meshtest.SetStatus(s.t, child, "shop/redis-0", meshtest.Injected)
 		s.must(s.under.Update(context.Background(), child))
 	}
+	s.must(s.power.Beat(context.Background()))
 	for _, server := range s.servers.All() {
 		for server.Busy() {
 			time.Sleep(100 * time.Millisecond)
@@ -407,8 +415,8 @@ func (s *stage) shows() string {
 	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "redis"}, set))
 	lines = append(lines, fmt.Sprintf("the operator has %d replicas", *s.operator().Spec.Replicas))
 	for _, n := range nodes.Items {
-		lines = append(lines, fmt.Sprintf("%s unschedulable %t, taints %v, annotations %v", n.Name, n.Spec.Unschedulable,
-			n.Spec.Taints, n.Annotations))
+		lines = append(lines, fmt.Sprintf("%s unschedulable %t, taints %v, annotations %v, ready %s", n.Name,
+			n.Spec.Unschedulable, n.Spec.Taints, n.Annotations, n.Status.Conditions[0].Status))
 	}
 	for _, p := range pods.Items {
 		text := p.Name
@@ -456,7 +464,8 @@ func (s *stage) deps() contract.Deps {
 			Namespace: shop, Live: apitest.Paged(s.cluster), Servers: s.servers.client,
 			Spec: &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
 		},
-		Cluster: s.cluster, LoadTest: "run", Containers: contract.Containers{Programs: s.network, Image: "redquake:dev"},
+		Cluster: s.cluster, LoadTest: "run",
+		Operator: contract.Operator{Programs: s.network, Image: "redquake:dev", Power: s.power},
 		Owner: metav1.OwnerReference{
 			APIVersion: v1alpha1.GroupVersion.String(),
 			Kind:       "RedisFault",

@@ -72,6 +72,15 @@ var kinds = []kind{
 		third:  itsOwn,
 	},
 	{
+		name: "NodeLoss by power",
+		action: v1alpha1.Action{
+			Type:     v1alpha1.FaultNodeLoss,
+			NodeLoss: &v1alpha1.NodeLoss{Node: "node-1", Method: v1alpha1.LossPower},
+		},
+		lasts: time.Minute,
+		third: itsOwn,
+	},
+	{
 		name:   "ZoneLoss",
 		action: v1alpha1.Action{Type: v1alpha1.FaultZoneLoss, ZoneLoss: &v1alpha1.ZoneLoss{Zone: "zone-of-node-1"}},
 		lasts:  time.Minute,

@@ -16,9 +16,11 @@ import (
 var (
 	byKubernetes = []string{
 		Terminating, Deleted, Created, Scheduled, Restarted, Started, Ready, Exited, OOMKilled, BackOff,
-		contract.EventMultiAttach, contract.EventAttached,
+		contract.EventMultiAttach, contract.EventAttached, contract.EventNodeNotReady, contract.EventNodeReady,
 	}
-	stamped   = []string{Created, Scheduled, Started, Ready, Exited, OOMKilled}
+	stamped = []string{
+		Created, Scheduled, Started, Ready, Exited, OOMKilled, contract.EventNodeNotReady, contract.EventNodeReady,
+	}
 	byClients = []string{FirstError, durations.Serves, FirstSuccess, Recovered}
 	// the fault itself, or unknown
 	withoutSource = []string{durations.Unexplained, Reverted, Active, Marked, InjectedBeside}

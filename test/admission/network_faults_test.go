@@ -69,9 +69,9 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 			Type:        v1alpha1.FaultNetworkLoss,
 			NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%"},
 		}}, contract.Deps{
-			Redis:      target.Redis{Namespace: namespace, Live: operator},
-			Cluster:    operator,
-			Containers: contract.Containers{Image: image},
+			Redis:    target.Redis{Namespace: namespace, Live: operator},
+			Cluster:  operator,
+			Operator: contract.Operator{Image: image},
 		})
 		if err != nil {
 			return err

@@ -154,8 +154,8 @@ var sweepAgain = wait.Backoff{
 }
 
 // Sweep does what needs an API server that answers and must not delay Restore: it ends what is held
-// of faults that vanished, removes the taints of lost faults from nodes unless Restore has, and
-// tries that until ctx ends.
+// of faults that vanished, releases the nodes of lost faults unless Restore has, and tries that
+// until ctx ends.
 func (r *Ender) Sweep(ctx context.Context) {
 	vanished := false
 	again := sweepAgain // it counts its steps
@@ -170,18 +170,18 @@ func (r *Ender) Sweep(ctx context.Context) {
 	})
 }
 
-// sweepNodes removes the taints of faults that do not exist any more, as after a forced removal of
-// a finalizer.
+// sweepNodes releases the nodes of faults that do not exist any more, as after a forced removal of a
+// finalizer.
 func (r *Ender) sweepNodes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, faultrun.CallTimeout)
 	defer cancel()
-	found, err := node.Sweep(ctx, r.APIReader, r.Client)
+	found, err := node.Sweep(ctx, r.APIReader, r.Client, r.Reach.Operator.Power)
 	for _, one := range found {
-		log.FromContext(ctx).Info("Removed the taint of a fault that does not exist any more", "node",
-			one.Node)
+		log.FromContext(ctx).Info("Released a node from faults that do not exist any more", "node",
+			one.Node, "faults", one.Faults)
 	}
 	if err != nil && !apierrors.IsForbidden(err) { // without rights on nodes there are no node faults
-		log.FromContext(ctx).Error(err, "look for taints of faults that do not exist any more")
+		log.FromContext(ctx).Error(err, "release nodes from faults that do not exist any more")
 		return
 	}
 	r.Swept.Store(true)

@@ -32,7 +32,7 @@ type Reach struct {
 	Servers    topology.Servers
 	Term       *faultrun.Term
 	Lookup     confine.Lookup // see the Reconciler
-	Containers contract.Containers
+	Operator   contract.Operator
 	Prometheus *prometheus.Client // evaluates the queries of stop conditions
 	// Books are the addresses of the pods of a namespace with unfinished faults, by its name:
 	// *confine.Book.
@@ -49,11 +49,11 @@ func (r *Reach) DepsOf(f *v1alpha1.RedisFault, of *v1alpha1.RedisTarget) contrac
 			Spec:      of,
 			Watched:   r.Term.Find(f.UID).Pods(),
 		},
-		Owner:      *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")),
-		Cluster:    r.Client,
-		LoadTest:   scope.LoadTestName(f),
-		DryRun:     f.Spec.DryRun,
-		Containers: r.Containers,
+		Owner:    *metav1.NewControllerRef(f, v1alpha1.GroupVersion.WithKind("RedisFault")),
+		Cluster:  r.Client,
+		LoadTest: scope.LoadTestName(f),
+		DryRun:   f.Spec.DryRun,
+		Operator: r.Operator,
 	}
 }
 

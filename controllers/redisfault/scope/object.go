@@ -184,7 +184,7 @@ func HalfDone(spec *v1alpha1.RedisFaultSpec, hit, targets int) string {
 		return ""
 	}
 	what := "servers were hit"
-	if fault.TraitsOf(spec).NewPod {
+	if fault.TraitsOf(spec).NewPod && !spec.Action.SwitchesPower() {
 		what = "pods were deleted"
 	}
 	return fmt.Sprintf("%d of %d %s: ", hit, targets, what)

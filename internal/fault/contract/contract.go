@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/powerhook"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -97,7 +98,7 @@ type Traits struct {
 	RollsPods bool // injecting or reverting it replaces pods by design
 	// it changes the workload as a whole: its size, its template, or the roles in it
 	Whole  bool
-	Taints bool // it taints the nodes of its targets
+	Taints bool // it taints the nodes of its targets, or switches them off
 	// it touches neither the servers nor their workloads, but something beside them: other faults on
 	// them act meanwhile, and it does not matter to it whether a target's pod is still there
 	Apart bool
@@ -203,13 +204,21 @@ type Deps struct {
 	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
 	LoadTest     string                // name of the test that measures it
 	DryRun       bool                  // nothing will be injected: the load need not run
-	Containers                         // by which it acts in pods
+	Operator                           // what the operator itself has
 }
 
-// Containers is by what faults act in containers of their own, in the pods of their targets.
-type Containers struct {
-	Programs Programs // nil where no fault needs them
-	Image    string   // of the containers: the operator's own
+// Operator is what the operator itself has, by which some faults act.
+type Operator struct {
+	Programs Programs             // in the containers of faults in pods; nil where no fault needs them
+	Image    string               // of these containers: the operator's own
+	OwnPod   types.NamespacedName // without a name it is unknown
+	Power    PowerHook            // nil = the administrator has configured none
+}
+
+// PowerHook switches the power of nodes.
+type PowerHook interface {
+	// Switch asks for a power. It may be asked again, and then does nothing more.
+	Switch(ctx context.Context, asked powerhook.Request) error
 }
 
 // Programs runs programs in containers of pods.
@@ -276,6 +285,12 @@ const (
 const (
 	EventMultiAttach = "MultiAttachError" // the attach-detach controller refused it
 	EventAttached    = "VolumeAttached"   // it attached it to the replacement's node
+)
+
+// Events of a node that loses its power.
+const (
+	EventNodeNotReady = "NodeNotReady" // the cluster has noticed it
+	EventNodeReady    = "NodeReady"    // the node is back
 )
 
 // Stage is how far an injection or a revert is.

@@ -106,7 +106,16 @@ var All = []Kind{
 		Component: NodeFaults,
 		Moves:     true,
 		Needs:     needs{rights.DeletePods, rights.PatchNodes},
-		Grants:    grants{rights.DeletesPods, rights.TaintsNodes},
+		Grants: grants{
+			rights.DeletesPods,
+			rights.TaintsNodes,
+			rights.Grant{
+				Group:    "coordination.k8s.io",
+				Resource: "leases",
+				Cluster:  true, // those of the kubelets
+				Verbs:    []string{"get"},
+			}.Except(byTaint),
+		},
 	}),
 	native(Kind{
 		Type:      v1alpha1.FaultZoneLoss,
@@ -215,6 +224,11 @@ var (
 		Field:   []string{"volumeAttachDelay", "keepAway"},
 		Default: string(v1alpha1.KeepAwayTaint),
 		Value:   string(v1alpha1.KeepAwayNone),
+	}
+	byTaint = &rights.Setting{
+		Field:   []string{"nodeLoss", "method"},
+		Default: string(v1alpha1.LossTaint),
+		Value:   string(v1alpha1.LossTaint),
 	}
 	ownNamespace = &rights.Setting{Field: []string{"operatorOutage", "namespace"}}
 	noNode       = &rights.Setting{Field: []string{"drain", "node"}}

@@ -32,6 +32,9 @@ type nodeLoss struct {
 
 func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
 	given := ptr.Deref(spec.Action.NodeLoss, v1alpha1.NodeLoss{})
+	if spec.Action.SwitchesPower() {
+		return powerLoss{Deps: deps, name: given.Node, lasts: spec.Stays()}
+	}
 	return nodeLoss{
 		Deps:  deps,
 		name:  given.Node,
@@ -58,8 +61,7 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 		return err
 	}
 	if target.Node != n.name {
-		return problem.Invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod,
-			target.Node, n.name)
+		return elsewhere(target, n.name)
 	}
 	if err := pods.RequireController(pod); err != nil {
 		return err
@@ -74,6 +76,11 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 		return err
 	}
 	return RequireOtherNode(ctx, n.Deps, pod, nil, n.name)
+}
+
+func elsewhere(target *v1alpha1.FaultTarget, node string) error {
+	return problem.Invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod,
+		target.Node, node)
 }
 
 func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {

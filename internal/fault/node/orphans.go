@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/powerhook"
 	"github.com/redquake/redquake/internal/target/paging"
 )
 
@@ -22,10 +24,12 @@ type Orphan struct {
 	Node   string
 	Faults []string // namespace/name, by name
 	uids   []string // of these faults
+	// what switches it on again, of those that may have switched it off
+	on []powerhook.Request
 }
 
-// Orphans lists the nodes that faults have tainted which do not exist any more. A fault that may
-// not be read counts as existing.
+// Orphans lists the nodes that faults have tainted, or switched off, which do not exist any more. A
+// fault that may not be read counts as existing.
 func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 	var marked []corev1.Node
 	var page corev1.NodeList
@@ -50,7 +54,7 @@ func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 				return nil, err
 			}
 			if !exists {
-				one.Faults, one.uids = append(one.Faults, fault), append(one.uids, uid)
+				one.add(&marked[i], uid, fault)
 			}
 		}
 		if slices.Sort(one.Faults); len(one.uids) > 0 {
@@ -60,9 +64,26 @@ func Orphans(ctx context.Context, reader client.Reader) ([]Orphan, error) {
 	return found, nil
 }
 
-// Sweep removes the taints of the faults that Orphans finds, and returns the nodes that it
-// released. What another fault or somebody else has set stays.
-func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]Orphan, error) {
+// add adds a fault that does not exist any more.
+func (o *Orphan) add(node *corev1.Node, uid, fault string) {
+	o.Faults, o.uids = append(o.Faults, fault), append(o.uids, uid)
+	if _, off := node.Annotations[v1alpha1.AnnotationPowerPrefix+uid]; off {
+		namespace, name, _ := strings.Cut(fault, "/")
+		o.on = append(o.on, powerhook.Request{
+			Node:       node.Name,
+			ProviderID: node.Spec.ProviderID,
+			Power:      powerhook.On,
+			Fault:      powerhook.Fault{Namespace: namespace, Name: name, UID: uid},
+		})
+	}
+}
+
+// Sweep removes the taints of the faults that Orphans finds, has the hook switch on the nodes that
+// they have switched off, and returns the nodes that it released. What another fault or somebody
+// else has set stays.
+func Sweep(
+	ctx context.Context, reader client.Reader, writer client.Writer, hook contract.PowerHook,
+) ([]Orphan, error) {
 	found, err := Orphans(ctx, reader)
 	if err != nil {
 		return nil, err
@@ -70,18 +91,10 @@ func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]O
 	var swept []Orphan
 	var failures []error
 	for _, one := range found {
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			node := &corev1.Node{}
-			err := reader.Get(ctx, client.ObjectKey{Name: one.Node}, node)
-			if err != nil {
-				return fmt.Errorf("read node %s: %w", one.Node, err)
-			}
-			return patchNode(ctx, writer, node, func(node *corev1.Node) {
-				for _, uid := range one.uids {
-					release(node, uid)
-				}
-			})
-		})
+		err := one.switchOn(ctx, hook)
+		if err == nil {
+			err = one.release(ctx, reader, writer)
+		}
 		if client.IgnoreNotFound(err) != nil {
 			failures = append(failures, err)
 			continue
@@ -91,13 +104,44 @@ func Sweep(ctx context.Context, reader client.Reader, writer client.Writer) ([]O
 	return swept, errors.Join(failures...)
 }
 
+// switchOn has a node switched on that the lost faults may have switched off.
+func (o Orphan) switchOn(ctx context.Context, hook contract.PowerHook) error {
+	for _, on := range o.on {
+		if hook == nil {
+			return fmt.Errorf("node %s was switched off by RedisFault %s/%s, which does not exist any more, and no "+
+				"power hook is configured", o.Node, on.Fault.Namespace, on.Fault.Name)
+		}
+		if err := hook.Switch(ctx, on); err != nil && !powerhook.Gone(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// release removes what the lost faults have set.
+func (o Orphan) release(ctx context.Context, reader client.Reader, writer client.Writer) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node := &corev1.Node{}
+		err := reader.Get(ctx, client.ObjectKey{Name: o.Node}, node)
+		if err != nil {
+			return fmt.Errorf("read node %s: %w", o.Node, err)
+		}
+		return patchNode(ctx, writer, node, func(node *corev1.Node) {
+			for _, uid := range o.uids {
+				release(node, uid)
+			}
+		})
+	})
+}
+
 // marks are the faults whose annotations a node has: their UIDs, and their namespace/name.
 func marks(node *corev1.Node) map[string]string {
 	found := map[string]string{}
 	for key, fault := range node.Annotations {
-		uid, ours := strings.CutPrefix(key, v1alpha1.AnnotationTaintPrefix)
-		if ours {
-			found[uid] = fault
+		for _, prefix := range []string{v1alpha1.AnnotationTaintPrefix, v1alpha1.AnnotationPowerPrefix} {
+			if uid, ours := strings.CutPrefix(key, prefix); ours {
+				found[uid] = fault
+			}
 		}
 	}
 	return found

@@ -97,6 +97,7 @@ func hold(node *corev1.Node, deps contract.Deps) {
 // have removed it.
 func release(node *corev1.Node, uid string) {
 	delete(node.Annotations, v1alpha1.AnnotationTaintPrefix+uid)
+	delete(node.Annotations, v1alpha1.AnnotationPowerPrefix+uid)
 	at := taintIndex(node)
 	if at >= 0 && node.Spec.Taints[at].Value == uid {
 		node.Spec.Taints = slices.Delete(node.Spec.Taints, at, at+1)

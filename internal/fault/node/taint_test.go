@@ -140,7 +140,7 @@ func TestTaintOfAnUnknownFaultStays(t *testing.T) {
 			faulttest.MustPrepare(t, faulttest.Called(Taint(t.Context(), w.Of("b"), "node-1")),
 				"waiting until somebody removes the taint redquake.dev/fault")
 			faulttest.Must(t, faulttest.Called(Untaint(t.Context(), w.Of("b"), "node-1")))
-			if left, err := Sweep(t.Context(), w.Cluster, w.Cluster); err != nil || len(left) > 0 {
+			if left, err := Sweep(t.Context(), w.Cluster, w.Cluster, nil); err != nil || len(left) > 0 {
 				t.Errorf("swept %v, %v", left, err)
 			}
 			if got := w.ReadNode("node-1").Spec.Taints; !slices.Equal(got, []corev1.Taint{unknown}) {
@@ -265,7 +265,7 @@ func TestSweep(t *testing.T) {
 	change.Spec.Unschedulable = true // by a person
 	faulttest.Must(t, w.Cluster.Update(t.Context(), change))
 
-	swept, err := Sweep(t.Context(), w.Cluster, w.Cluster)
+	swept, err := Sweep(t.Context(), w.Cluster, w.Cluster, nil)
 	var names []string
 	for _, one := range swept {
 		names = append(names, one.Node)

@@ -62,6 +62,8 @@ var ends = map[string]string{
 	"ReplicasResynced":   "as many replicas as before followed, in sync",
 	"MultiAttachError":   "the volume was refused: it was still attached elsewhere",
 	"VolumeAttached":     "the volume was attached to the replacement’s node",
+	"NodeNotReady":       "the node counted as not ready: the cluster had noticed",
+	"NodeReady":          "the node counted as ready again",
 	"FirstSuccess":       "the load’s connections had their first success",
 	"ServerServes":       "the first success of the probe, which dials afresh",
 	"Recovered":          "90 % of the baseline, and it held",
@@ -77,7 +79,7 @@ var (
 	kubernetes = []string{
 		"PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled",
 		"ContainerRestarted", "ContainerStarted", "Ready", "ContainerExited", "OOMKilled",
-		"CrashLoopBackOff", "MultiAttachError", "VolumeAttached",
+		"CrashLoopBackOff", "MultiAttachError", "VolumeAttached", "NodeNotReady", "NodeReady",
 	}
 	clientEvents = []string{"FirstError", "FirstSuccess", "Recovered", durations.Serves}
 )

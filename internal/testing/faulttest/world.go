@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -38,6 +39,8 @@ type World struct {
 	Servers *Servers
 	Hooks   interceptor.Funcs
 	Deleted []string
+
+	Operator contract.Operator // of the dependencies
 }
 
 // Namespace is that of all objects.
@@ -50,7 +53,7 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 	// Only the kinds that the faults read and write: the fake client iterates over the whole scheme for every object that
 	// it creates.
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, coordinationv1.AddToScheme,
 		autoscalingv2.AddToScheme, policyv1.AddToScheme, v1alpha1.AddToScheme, object.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -59,6 +62,9 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 	}
 	w := &World{T: t, Servers: newServers(t)}
 	under := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+			return []string{o.(*corev1.Pod).Spec.NodeName}
+		}).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string {
 			return []string{
 				string(o.(*corev1.Event).InvolvedObject.UID),
@@ -130,7 +136,7 @@ func (w *World) Deps() contract.Deps {
 		Namespace: Namespace,
 		Live:      apitest.Paged(w.Cluster),
 		Servers:   w.Confine(w.Servers),
-	}, Cluster: w.Cluster}
+	}, Cluster: w.Cluster, Operator: w.Operator}
 }
 
 // Confine confines commands to the pods of the namespace, as the operator does.

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target/paging"
+)
+
+// controlPlane are the labels of nodes without which the cluster could not be operated.
+var controlPlane = []string{
+	"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "node-role.kubernetes.io/etcd",
+}
+
+// mayLose refuses to switch off a node by which the fault is measured or reverted, or on which the
+// cluster depends.
+func (p powerLoss) mayLose(ctx context.Context, node *corev1.Node) error {
+	const field = "spec.action.nodeLoss.node"
+	for _, label := range controlPlane {
+		if _, is := node.Labels[label]; is {
+			return problem.Unsupported("%s: node %s is one of the control plane (label %s)", field, p.name, label)
+		}
+	}
+	for key, fault := range node.Annotations {
+		uid, is := strings.CutPrefix(key, v1alpha1.AnnotationPowerPrefix)
+		if is && uid != string(p.Owner.UID) {
+			return problem.NotYet("%s: RedisFault %s has switched node %s off, and not on yet", field, fault, p.name)
+		}
+	}
+	if !ready(node) {
+		return problem.NotYet("%s: node %s is not ready: waiting until it is", field, p.name)
+	}
+	home, err := p.home(ctx)
+	if err != nil {
+		return err
+	}
+	if home == p.name {
+		return problem.Unsupported("%s: the operator runs on node %s, and could not switch it on again", field, p.name)
+	}
+	on, _, err := p.podsOn(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range on {
+		if name := on[i].Labels[v1alpha1.LabelLoadTest]; name != "" {
+			return problem.Unsupported("%s: pod %s of RedisLoadTest %s/%s is on node %s, and would be lost with it: keep "+
+				"load pods off it by spec.pods", field, on[i].Name, on[i].Namespace, name, p.name)
+		}
+	}
+	return nil
+}
+
+// home is the node of the operator; "" = it is not known.
+func (p powerLoss) home(ctx context.Context) (string, error) {
+	if p.OwnPod.Name == "" || p.OwnPod.Namespace == "" {
+		return "", nil
+	}
+	own := &corev1.Pod{}
+	if err := p.Live.Get(ctx, p.OwnPod, own); err != nil {
+		return "", fmt.Errorf("read the operator's own pod %s: %w", p.OwnPod, err)
+	}
+	return own.Spec.NodeName, nil
+}
+
+// podsOn lists the pods on the node that have not ended. all is false where those of other
+// namespaces may not be listed.
+func (p powerLoss) podsOn(ctx context.Context) (found []corev1.Pod, all bool, err error) {
+	list := func(options ...client.ListOption) error {
+		var page corev1.PodList
+		return paging.Each(ctx, p.Live, &page, func() bool {
+			found = append(found, page.Items...)
+			page.Items = nil
+			return true
+		}, append(options, client.MatchingFields{"spec.nodeName": p.name})...)
+	}
+	err = list()
+	all = !apierrors.IsForbidden(err)
+	if !all {
+		found = nil
+		err = list(client.InNamespace(p.Namespace))
+	}
+	if err != nil {
+		return nil, all, fmt.Errorf("list the pods on node %s: %w", p.name, err)
+	}
+	return slices.DeleteFunc(found, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	}), all, nil
+}
+
+// Advise says what else the node has.
+func (p powerLoss) Advise(ctx context.Context, targets []v1alpha1.FaultTarget) []string {
+	var said []string
+	if home, err := p.home(ctx); err == nil && home == "" {
+		said = append(said, fmt.Sprintf("the operator does not know its own pod: it must not run on node %s", p.name))
+	}
+	on, all, err := p.podsOn(ctx)
+	if err != nil {
+		return append(said, fmt.Sprintf("it is not known what else is on node %s: %v", p.name, err))
+	}
+	others := map[string]int{} // by their namespaces
+	for i := range on {
+		hit := on[i].Namespace == p.Namespace && slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool {
+			return t.Pod == on[i].Name
+		})
+		if !hit {
+			others[on[i].Namespace]++
+		}
+	}
+	if len(others) > 0 {
+		said = append(said, fmt.Sprintf("node %s also has %s, which lose their power, too", p.name, counted(others)))
+	}
+	if !all {
+		said = append(said, fmt.Sprintf("the operator may not list pods of other namespaces: those on node %s lose "+
+			"their power, too", p.name))
+	}
+	return said
+}
+
+// counted are numbers of pods by namespace, in words.
+func counted(pods map[string]int) string {
+	sum := 0
+	var parts []string
+	for namespace, n := range pods {
+		sum += n
+		parts = append(parts, fmt.Sprintf("%s: %d", namespace, n))
+	}
+	slices.Sort(parts)
+	if more := len(parts) - mostNamespaces; more > 0 {
+		parts = append(parts[:mostNamespaces], fmt.Sprintf("%d more namespaces", more))
+	}
+	return fmt.Sprintf("%d pods that are no targets (%s)", sum, strings.Join(parts, ", "))
+}
+
+// mostNamespaces is how many a warning names.
+const mostNamespaces = 8
