@@ -163,7 +163,7 @@ func (p powerLoss) switchOff(
 	return err
 }
 
-// Revert has the node switched on, again and again until it is ready, and removes the mark.
+// Revert has the node switched on, again and again until it is back, and removes the mark.
 func (p powerLoss) Revert(
 	ctx context.Context, target *v1alpha1.FaultTarget,
 ) (contract.Progress, error) {
@@ -175,45 +175,54 @@ func (p powerLoss) Revert(
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if target.InjectedAt == nil && (node == nil || !p.marked(node)) {
+	// One that was removed with its machine, and is in the cluster again, has no mark and its power.
+	if node != nil && !p.marked(node) || node == nil && target.InjectedAt == nil {
 		return contract.Progress{}, nil
 	}
-	if record.OnAt == nil || time.Since(*record.OnAt) >= onAgain {
-		return p.switchOn(ctx, target, record)
+	asks := record.OnAt == nil || time.Since(*record.OnAt) >= onAgain
+	if asks {
+		record, err = p.switchOn(ctx, record)
 	}
-	lease, err := p.lease(ctx)
-	if err != nil {
-		return contract.Progress{}, err
+	back := false
+	if err == nil {
+		back, err = p.isBack(ctx, target, record)
 	}
-	// A node may count as ready for the best part of a minute after its machine has stopped.
-	if node == nil || !ready(node) || lease == record.Lease && lease != "" {
-		return contract.Underway("node %s was switched on, and is not ready yet", p.name), nil
+	switch {
+	case powerhook.Gone(err), back:
+		return contract.Progress{}, p.unmark(ctx)
+	case err == nil && asks:
+		err = contract.Save(target, record)
 	}
-	return contract.Progress{}, p.unmark(ctx)
+	return contract.Underway("node %s was switched on, and is not ready yet", p.name), err
 }
 
-func (p powerLoss) switchOn(
-	ctx context.Context, target *v1alpha1.FaultTarget, record powerRecord,
-) (contract.Progress, error) {
+// switchOn asks the hook, and returns the record of that.
+func (p powerLoss) switchOn(ctx context.Context, record powerRecord) (powerRecord, error) {
 	if p.Power == nil {
-		return contract.Progress{}, fmt.Errorf("switch node %s on: no power hook is configured any more", p.name)
+		return record, fmt.Errorf("switch node %s on: no power hook is configured any more", p.name)
 	}
 	err := p.Power.Switch(ctx, p.request(record, powerhook.On))
-	if powerhook.Gone(err) {
-		return contract.Progress{}, p.unmark(ctx)
+	if err == nil {
+		record.OnAt = new(time.Now())
+		record.Lease, err = p.lease(ctx)
 	}
-	if err != nil {
-		return contract.Progress{}, err
+	return record, err
+}
+
+// isBack reports whether the node is ready. One whose machine has just stopped counts as ready for
+// the best part of a minute: unless it was seen not to be, its kubelet must have renewed its lease.
+func (p powerLoss) isBack(
+	ctx context.Context, target *v1alpha1.FaultTarget, record powerRecord,
+) (bool, error) {
+	node, err := p.find(ctx)
+	if err != nil || node == nil || !ready(node) {
+		return false, err
 	}
-	now := time.Now()
-	record.OnAt = &now
-	if record.Lease, err = p.lease(ctx); err != nil {
-		return contract.Progress{}, err
+	if target.ActiveAt != nil {
+		return true, nil
 	}
-	if err := contract.Save(target, record); err != nil {
-		return contract.Progress{}, err
-	}
-	return contract.Underway("node %s was switched on, and is not ready yet", p.name), nil
+	lease, err := p.lease(ctx)
+	return lease != record.Lease || lease == "", err
 }
 
 // ManualRevertCommand switches nothing on: that only a person with access to the machine does.

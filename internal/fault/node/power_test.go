@@ -136,6 +136,27 @@ func TestPowerLoss(t *testing.T) {
 	})
 }
 
+// Once the cluster has seen the node off, that it is ready is enough; and who removes the mark has done the rest.
+func TestPowerIsBack(t *testing.T) {
+	for name, byHand := range map[string]bool{"ready": false, "by hand": true} {
+		w, grid := powered(t)
+		injector, targets := w.Aimed(Kinds, guard.Choose, switchingOff("node-1"))
+		inject(t, w, &targets[0])
+		targets[0].ActiveAt = targets[0].InjectedAt
+		want := "Off node-1, On node-1"
+		if byHand {
+			node := w.ReadNode("node-1")
+			node.Annotations = nil
+			faulttest.Must(t, w.Cluster.Update(t.Context(), node))
+			want = "Off node-1"
+		}
+		faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), &targets[0])))
+		if got := inForce(grid); got != want || isMarked(w, "node-1") {
+			t.Errorf("%s: %s, marked %t", name, got, isMarked(w, "node-1"))
+		}
+	}
+}
+
 // A node that does not come back is switched on again and again, but not with each call.
 func TestPowerIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -215,9 +236,8 @@ func TestPowerOfANodeThatIsGone(t *testing.T) {
 		grid.Refuse(&powerhook.Refused{Status: 410})
 		if back {
 			grid.Refuse(nil)
-			w.AddNode("node-1", nil)
 			undergoing(t, faulttest.Called(injector.Revert(t.Context(), target)))
-			faulttest.Must(t, grid.Beat(t.Context()))
+			w.AddNode("node-1", nil) // by its kubelet
 		}
 		faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 		if got := inForce(grid); got != "Off node-1, On node-1" {
@@ -289,7 +309,7 @@ func TestPowerAdvice(t *testing.T) {
 	got := injector.(contract.Adviser).Advise(t.Context(), targets)
 	want := []string{
 		"the operator does not know its own pod: it must not run on node node-1",
-		"node node-1 also has 1 pods that are no targets (shop: 1), which lose their power, too",
+		"node node-1 has more than the targets, which loses its power as well: 1 pod (shop: 1)",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

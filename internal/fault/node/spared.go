@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target/paging"
 )
@@ -115,11 +116,12 @@ func (p powerLoss) Advise(ctx context.Context, targets []v1alpha1.FaultTarget) [
 		}
 	}
 	if len(others) > 0 {
-		said = append(said, fmt.Sprintf("node %s also has %s, which lose their power, too", p.name, counted(others)))
+		said = append(said, fmt.Sprintf("node %s has more than the targets, which loses its power as well: %s", p.name,
+			counted(others)))
 	}
 	if !all {
 		said = append(said, fmt.Sprintf("the operator may not list pods of other namespaces: those on node %s lose "+
-			"their power, too", p.name))
+			"their power as well", p.name))
 	}
 	return said
 }
@@ -136,7 +138,7 @@ func counted(pods map[string]int) string {
 	if more := len(parts) - mostNamespaces; more > 0 {
 		parts = append(parts[:mostNamespaces], fmt.Sprintf("%d more namespaces", more))
 	}
-	return fmt.Sprintf("%d pods that are no targets (%s)", sum, strings.Join(parts, ", "))
+	return fmt.Sprintf("%s (%s)", format.Plural(sum, "pod"), strings.Join(parts, ", "))
 }
 
 // mostNamespaces is how many a warning names.

@@ -34,6 +34,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/metrics"
 	"github.com/redquake/redquake/internal/notify"
@@ -51,6 +52,8 @@ type World struct {
 	Servers *sim.Redis // that there are
 	Kubelet *sim.Kubelet
 	Clock   wallClock // of the operators
+	// of the operators; nil = they have none
+	Power contract.PowerHook
 }
 
 // wallClock is the time of an operator's node, without a monotonic reading. It can be set.
@@ -140,6 +143,7 @@ func (w *World) lead(o *Operator, s Spy, ofFaults *faultrun.Registry) {
 		Prometheus:        prometheus.Client{Hosts: egress.Hosts{"10.0.0.5"}, Dial: w.Network.Dial},
 		Notify:            notify.Client{Hosts: egress.Hosts{"10.0.0.7"}, Dial: w.Network.Dial},
 		Metrics:           o.Metrics,
+		Power:             w.Power,
 	},
 		through, through, interceptor.NewClient(w.Client, o.InterceptLive()),
 		func(string) events.EventRecorder { return Recorder{w.Client} })

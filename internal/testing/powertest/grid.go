@@ -67,7 +67,8 @@ func (g *Grid) Switch(ctx context.Context, asked powerhook.Request) error {
 			return err
 		}
 	}
-	return SetReady(ctx, g.Client, asked.Node, asked.Power == powerhook.On)
+	// one that was removed from the cluster has no conditions, but a machine
+	return client.IgnoreNotFound(SetReady(ctx, g.Client, asked.Node, asked.Power == powerhook.On))
 }
 
 // SetReady sets the condition Ready of a node.

@@ -48,6 +48,9 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 				string(o.(*corev1.Event).InvolvedObject.UID),
 			}
 		}).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+			return []string{o.(*corev1.Pod).Spec.NodeName}
+		}).
 		WithIndex(&v1alpha1.RedisFault{}, "status.holding", func(o client.Object) []string {
 			holding := o.(*v1alpha1.RedisFault).Status.Holding
 			return []string{strconv.FormatBool(holding != nil && *holding)}

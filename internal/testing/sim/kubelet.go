@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type Kubelet struct {
 	Place
 	LookEvery  time.Duration // without any change that a watch shows
 	SweepEvery time.Duration // for garbage, at most
+	Node       string        // of the pods; "" = that of the pods of Redis
 	// host:port of a Service to that of a server: the cluster's DNS
 	Hosts   map[string]string
 	Refuse  func(index int) bool                                 // pods that are not to become ready; nil = none
@@ -182,7 +184,7 @@ func (k *Kubelet) makePods(ctx context.Context, job *batchv1.Job) error {
 			},
 			Spec: *job.Spec.Template.Spec.DeepCopy(),
 		}
-		pod.Spec.NodeName = "node-1"
+		pod.Spec.NodeName = cmp.Or(k.Node, "node-1")
 		err := k.Client.Create(ctx, pod)
 		if client.IgnoreAlreadyExists(err) != nil {
 			return err
