@@ -51,7 +51,7 @@ var withoutNodes = stage.Kind{
 // no other rights.
 func TestEachKindWithItsRightsOnly(t *testing.T) {
 	t.Parallel()
-	for _, kind := range append(onePerKind(stage.Kinds), withoutNodes) {
+	for _, kind := range slices.Concat(onePerKind(stage.Kinds), stage.KindsThatNeed(stage.NeedsPower), []stage.Kind{withoutNodes}) {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			p := operatortest.PlaceOn(t, kind.On)

@@ -26,6 +26,7 @@ var apart = []struct {
 		ofReplication, ofSentinels,
 		"without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused",
 	},
+	{ofPower, stage.Kinds, "a NodeLoss without power: with Taint it meets the rest, and what acts on a node is the same"},
 	{
 		ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh, ofNetwork),
 		"Config on a server whose file is rewritten, which stands alone; as Config it meets these",

@@ -25,6 +25,7 @@ var rehearsals = []overlapping{
 	},
 	{name: "configuration file", scene: stage.Rewritten, kinds: stage.KindsThatNeed(stage.NeedsFile)},
 	{name: "nodes", scene: stage.FleetOf(1, stage.OnClaims), kinds: stage.KindsThatNeed(stage.NeedsNodes)},
+	{name: "power", scene: stage.FleetOf(1, stage.Powered), kinds: stage.KindsThatNeed(stage.NeedsPower)},
 	{name: "operator", scene: stage.FleetOf(1, stage.Operated), kinds: stage.KindsThatNeed(stage.NeedsOperator)},
 	{
 		name:  "replication",

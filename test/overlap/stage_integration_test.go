@@ -51,6 +51,7 @@ var (
 	ofMesh        = stage.KindsThatNeed(stage.NeedsMesh)
 	ofNetwork     = stage.KindsThatNeed(stage.NeedsNetwork)
 	ofDisk        = stage.KindsThatNeed(stage.NeedsDisk)
+	ofPower       = stage.KindsThatNeed(stage.NeedsPower)
 )
 
 // overlaps are the stages of all kinds. Each has all that a kind of fault may need: a StatefulSet, nodes, a volume for

@@ -98,6 +98,9 @@ func (s *StatefulSet) Step(ctx context.Context) (changed bool, err error) {
 	var problems []error
 	ready := int32(0)
 	for _, pod := range slices.Backward(pods) {
+		if s.isOff(ctx, pod) {
+			continue
+		}
 		runs, err := s.stepPod(ctx, set, pod)
 		problems = append(problems, err)
 		if runs {
@@ -163,6 +166,23 @@ func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod 
 		return true, s.done(s.setRunning(ctx, pod)) // resized
 	}
 	return true, nil
+}
+
+// isOff reports whether the node of a pod has no power, as it is not ready, and ends the server in the pod then.
+func (s *StatefulSet) isOff(ctx context.Context, pod *corev1.Pod) bool {
+	if !slices.Contains(s.Nodes, pod.Spec.NodeName) {
+		return false
+	}
+	node := &corev1.Node{}
+	err := s.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node)
+	off := err == nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
+	})
+	if of := s.running[pod.UID]; off && of != nil && !of.hasExited() {
+		of.stop()
+		of.stop, s.changed = func() {}, true
+	}
+	return off
 }
 
 // claims is what two controllers do for the claims of spec.volumeClaimTemplates: one that is deleted goes once no pod on

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/powerhook"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
@@ -252,6 +253,16 @@ func (f *failpoints) intercept() interceptor.Funcs {
 			})
 		},
 	}
+}
+
+// failingHook adds the failpoints to each request for power.
+type failingHook struct {
+	*powerhook.Hook
+	*failpoints
+}
+
+func (h failingHook) Switch(ctx context.Context, asked powerhook.Request) error {
+	return h.around("power "+string(asked.Power), func() error { return h.Hook.Switch(ctx, asked) })
 }
 
 // failingServers adds the failpoints to each Redis command that changes something.

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/controllers"
+	"github.com/redquake/redquake/internal/powerhook"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
@@ -47,6 +48,7 @@ type Orders struct {
 	TLS       rest.TLSClientConfig `json:"tls,omitzero"`
 	Namespace string               `json:"namespace,omitempty"`
 	Home      string               `json:"home,omitempty"`
+	PowerHook string               `json:"powerHook,omitempty"` // its URL; "" = there is none
 	// "before " or "after " and the name of a call; "" = nowhere
 	DieAt   string `json:"dieAt"`
 	Lease   bool   `json:"lease,omitempty"`   // it acts only while it leads
@@ -77,6 +79,13 @@ func runAsOperator() int {
 	process := operatortest.NewProcess(config, order.Namespace, order.Home, interceptor.Funcs{},
 		points.intercept())
 	process.Servers = failingServers{topology.NewReal(), points}
+	if order.PowerHook != "" {
+		hook, err := powerhook.New(order.PowerHook, "")
+		if err != nil {
+			return exitWithError(err)
+		}
+		process.Power = failingHook{hook, points}
+	}
 	if order.Lease {
 		process.Election = &controllers.Election{
 			Namespace:     order.Namespace,
@@ -166,6 +175,7 @@ func StartWith(p *operatortest.Place, order Orders) *Process {
 	order.TLS = p.Config.TLSClientConfig
 	order.Namespace = p.Namespace
 	order.Home = p.Home()
+	order.PowerHook = p.PowerHook
 	o.Send(order)
 	return o
 }

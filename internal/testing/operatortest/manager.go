@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/egress"
 	"github.com/redquake/redquake/internal/faultrun"
 	"github.com/redquake/redquake/internal/notify"
+	"github.com/redquake/redquake/internal/powerhook"
 	"github.com/redquake/redquake/internal/prometheus"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -63,6 +64,13 @@ func (p *Place) startManager(s Spy) *Operator {
 	process.Metrics = o.Metrics
 	process.Dashboard = p.Dashboard
 	process.Logger = p.Logger
+	if p.PowerHook != "" {
+		hook, err := powerhook.New(p.PowerHook, "")
+		if err != nil {
+			p.T.Fatal(err)
+		}
+		process.Power = hook
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

@@ -30,6 +30,7 @@ type Place struct {
 	StopMesh  func()                  // stops the stand-in of Chaos Mesh, if there is one
 	Logger    logr.Logger             // of its operators; the zero value discards
 	Dashboard *dashboardserver.Server // of its operators; nil = they have none
+	PowerHook string                  // URL of that of its operators; "" = they have none
 	Redis     *RedisSet               // of a Scenario
 	Operator  *Operator               // of a Scenario
 

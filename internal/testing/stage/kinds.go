@@ -238,11 +238,7 @@ var NativeKinds = []Kind{
 		},
 	},
 	{
-		Name:  "ReplicaScale, one less",
-		Fault: v1alpha1.FaultReplicaScale,
-		needs: NeedsScaling,
-		Scene: FleetOf(3, nil),
-		Spec:  Scales(-1),
+		Name: "ReplicaScale, one less", Fault: v1alpha1.FaultReplicaScale, needs: NeedsScaling, Scene: FleetOf(3, nil), Spec: Scales(-1),
 	},
 	{
 		Name:  "Failover without sentinels",
@@ -263,12 +259,7 @@ var NativeKinds = []Kind{
 		},
 	},
 	{
-		Name:    "PodKill, all at once",
-		Fault:   v1alpha1.FaultPodKill,
-		needs:   NeedsReplication,
-		targets: 2,
-		Scene:   FleetOf(2, nil),
-		Spec:    allAtOnce,
+		Name: "PodKill, all at once", Fault: v1alpha1.FaultPodKill, needs: NeedsReplication, targets: 2, Scene: FleetOf(2, nil), Spec: allAtOnce,
 	},
 	{
 		Name:    "Config, all at once",
@@ -313,6 +304,10 @@ var NativeKinds = []Kind{
 		},
 	},
 	{
+		Name: "NodeLoss by power", Quick: true, Fault: v1alpha1.FaultNodeLoss, needs: NeedsPower, gauge: ofNodes,
+		Scene: FleetOf(1, Powered), Spec: onNodeOfRedis(cutsPower), OnNode: cutsPower,
+	},
+	{
 		Name:   "ZoneLoss",
 		Fault:  v1alpha1.FaultZoneLoss,
 		needs:  NeedsNodes,
@@ -348,12 +343,7 @@ var NativeKinds = []Kind{
 		OnNode: drainsNode,
 	},
 	{
-		Name:    "Drain, all at once",
-		Fault:   v1alpha1.FaultDrain,
-		needs:   NeedsReplication,
-		targets: 2,
-		Scene:   FleetOf(2, nil),
-		Spec:    allAtOnce,
+		Name: "Drain, all at once", Fault: v1alpha1.FaultDrain, needs: NeedsReplication, targets: 2, Scene: FleetOf(2, nil), Spec: allAtOnce,
 	},
 	{
 		Name:  "VolumeLoss",
@@ -428,6 +418,10 @@ func TemplatePatch(spec string) *v1alpha1.PodTemplate {
 func plainSpec(*operatortest.Place, *v1alpha1.RedisFaultSpec) {}
 
 func losesNode(a *v1alpha1.Action, node string) { a.NodeLoss = &v1alpha1.NodeLoss{Node: node} }
+
+func cutsPower(a *v1alpha1.Action, node string) {
+	a.NodeLoss = &v1alpha1.NodeLoss{Node: node, Method: v1alpha1.LossPower}
+}
 
 // losesZone loses the zone of a node, which has its name: see OnNodes.
 func losesZone(a *v1alpha1.Action, node string) { a.ZoneLoss = &v1alpha1.ZoneLoss{Zone: node} }

@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/operatortest"
+	"github.com/redquake/redquake/internal/testing/powertest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/serverstate"
 )
@@ -215,6 +216,12 @@ func OnNodes(f *Fleet, _ *appsv1.StatefulSet) {
 		})
 		f.Pods.Nodes = append(f.Pods.Nodes, node)
 	}
+}
+
+// Powered adds two nodes to a fleet whose power a hook switches.
+func Powered(f *Fleet, set *appsv1.StatefulSet) {
+	OnNodes(f, set)
+	f.PowerHook = (&powertest.Grid{Client: f.Client}).Serve(f.T)
 }
 
 // operatorName is the Deployment that looks after a fleet.

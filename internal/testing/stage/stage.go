@@ -65,6 +65,7 @@ const (
 	NeedsNetwork  // a kubelet that runs programs in pods
 	NeedsDisk     // that, and a volume on which data are kept
 	NeedsOperator // the Deployment of its operator
+	NeedsPower    // a power hook
 	NeedsMesh     // Chaos Mesh
 )
 
@@ -250,8 +251,9 @@ func clusterShows(p *operatortest.Place) map[string]string {
 	var nodes corev1.NodeList
 	add(p.Client.List(ctx, &nodes, client.MatchingLabels{PlaceLabel: p.Namespace}), "nodes")
 	for _, node := range nodes.Items {
+		conditions := node.Status.Conditions
 		add(nil, "node "+node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Labels,
-			node.Annotations)
+			node.Annotations, len(conditions) > 0 && conditions[0].Status == corev1.ConditionTrue)
 	}
 	return shows
 }
