@@ -45,6 +45,14 @@ var refusedFaults = []refusal{
 		"nodeLoss is required with type NodeLoss, and forbidden otherwise",
 	},
 	{
+		"a node that is lost in another way", `{action: {type: NodeLoss, nodeLoss: {node: a, method: Fire}}}`,
+		"spec.action.nodeLoss.method", `supported values: "Taint", "Power"`,
+	},
+	{
+		"a power hook of one's own", `{action: {type: NodeLoss, nodeLoss: {node: a, method: Power, url: "http://10.0.0.1/"}}}`,
+		"spec.action.nodeLoss.url", "unknown field",
+	},
+	{
 		"Chaos Mesh with a type that it does not support", `{engine: ChaosMesh, action: {type: Hang}}`, "spec",
 		"engine ChaosMesh injects PodKill",
 	},

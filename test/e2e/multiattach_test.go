@@ -142,7 +142,7 @@ func (n *namespace) checkNothingLeft(fault *v1alpha1.RedisFault, name string) {
 	}
 	node := n.node(name)
 	for key := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.AnnotationTaintPrefix) {
+		if strings.HasPrefix(key, v1alpha1.AnnotationTaintPrefix) || strings.HasPrefix(key, v1alpha1.AnnotationPowerPrefix) {
 			n.Errorf("node %s still has %s", name, key)
 		}
 	}

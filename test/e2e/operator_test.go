@@ -39,7 +39,7 @@ func deployOperator(ctx context.Context, manifests string) error {
 		return err
 	}
 	for _, object := range objects {
-		if err := allowQueries(object); err != nil {
+		if err := allowRequests(object); err != nil {
 			return err
 		}
 		err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("redquake-e2e"),
@@ -51,9 +51,9 @@ func deployOperator(ctx context.Context, manifests string) error {
 	return restartOperator(ctx)
 }
 
-// allowQueries lets the operator send the queries of stop conditions to Services of the cluster: without the flag it
-// sends none.
-func allowQueries(object *unstructured.Unstructured) error {
+// allowRequests lets the operator send the queries of stop conditions to Services of the cluster, and names the power
+// hook of TestNodePower: without the flags it sends no requests.
+func allowRequests(object *unstructured.Unstructured) error {
 	if object.GetKind() != "Deployment" || object.GetName() != operatorDeployment {
 		return nil
 	}
@@ -70,7 +70,8 @@ func allowQueries(object *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
-	if err := unstructured.SetNestedStringSlice(manager, append(args, "--prometheus-hosts=*.svc"), "args"); err != nil {
+	if err := unstructured.SetNestedStringSlice(manager, append(args, "--prometheus-hosts=*.svc",
+		"--power-hook-url=http://"+powerHookAddress+"/power"), "args"); err != nil {
 		return err
 	}
 	return unstructured.SetNestedSlice(object.Object, containers, path...)
