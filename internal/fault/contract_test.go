@@ -62,6 +62,9 @@ func begin(t *testing.T, k kind) *run {
 	if k.action.Type == v1alpha1.FaultReplicaScale {
 		spec.Select.Role = v1alpha1.RoleAny
 	}
+	if k.action.SwitchesPower() { // of all on the node
+		spec.Select = v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}
+	}
 	found, err := guard.Choose(t.Context(), r.deps().Redis, spec, injector.Traits())
 	if err != nil {
 		t.Fatal(err)

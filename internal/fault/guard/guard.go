@@ -62,11 +62,16 @@ func Select(
 		}
 	}
 	selected.Targets, err = take(matching, spec.Select, seed)
+	if err == nil {
+		err = selectsNode(spec, within, selected.Targets)
+	}
 	if err != nil {
 		return selected, err
 	}
 	for _, now := range blows(selected.Targets, spec, traits) {
-		seen, refused := withinRadius(ctx, redis, &census, &blow{now: now, others: others}, spec, traits)
+		b := &blow{now: now, others: others}
+		b.addNode(spec, census.Servers)
+		seen, refused := withinRadius(ctx, redis, &census, b, spec, traits)
 		for i := range selected.Targets {
 			if slices.Contains(now, selected.Targets[i].Pod) {
 				seen.note(&selected.Targets[i])
@@ -140,6 +145,7 @@ func CheckTogether(
 	if len(b.now) == 0 {
 		return nil
 	}
+	b.addNode(spec, census.Servers)
 	return tooWideOn(ctx, redis, &census, spec, traits, b, targets)
 }
 

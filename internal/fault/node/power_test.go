@@ -299,17 +299,55 @@ func TestPowerStaysOn(t *testing.T) {
 	}
 }
 
+// All servers of the target on the node are to be selected, and no namespace on it may be protected.
+func TestPowerOfOthers(t *testing.T) {
+	w, grid := powered(t)
+	spec, deps := switchingOff("node-1"), w.Of("lose")
+	spec.Select = v1alpha1.FaultSelector{}
+	injector, err := Kinds.For(spec, deps)
+	faulttest.Must(t, err)
+	of := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
+	_, err = guard.Choose(t.Context(), of, spec, injector.Traits())
+	if problem := faulttest.ProblemOf(t, err); !strings.Contains(problem.Message, "redis-1 would lose power as well") {
+		t.Errorf("one of two servers: %+v", problem)
+	}
+	spec.Select.Mode, spec.Allow = v1alpha1.SelectAll, nil
+	_, err = guard.Choose(t.Context(), of, spec, injector.Traits())
+	faulttest.Must(t, err) // redis-2 is elsewhere
+	_, targets := w.Aimed(Kinds, guard.Choose, switchingOff("node-1"))
+	bank := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:        "bank",
+		Annotations: map[string]string{v1alpha1.AnnotationProtected: "true"},
+	}}
+	faulttest.Must(t, w.Cluster.Create(t.Context(), bank))
+	teller := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "teller"}, Spec: corev1.PodSpec{NodeName: "node-1"}}
+	faulttest.Must(t, w.Cluster.Create(t.Context(), teller))
+	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &targets[0])); problem.Reason != v1alpha1.ReasonProtected ||
+		!strings.Contains(problem.Message, "namespace bank") {
+		t.Errorf("a protected namespace on the node: %+v", problem)
+	}
+	if inForce(grid) != "" {
+		t.Errorf("asked for %s", inForce(grid))
+	}
+}
+
 // The plan says what else is on the node.
 func TestPowerAdvice(t *testing.T) {
 	w, _ := powered(t)
 	w.Bystander("queue", "10.0.0.40")
 	w.Bystander("ended", "10.0.0.41")
 	w.Update(w.PodNamed("ended"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	elsewhere := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "teller"},
+		Spec:       corev1.PodSpec{NodeName: "node-1"},
+	}
+	faulttest.Must(t, w.Cluster.Create(t.Context(), elsewhere))
 	injector, targets := w.Aimed(Kinds, guard.Choose, switchingOff("node-1"))
 	got := injector.(contract.Adviser).Advise(t.Context(), targets)
 	want := []string{
 		"the operator does not know its own pod: it must not run on node node-1",
-		"node node-1 has more than the targets, which loses its power as well: 1 pod (shop: 1)",
+		"node node-1 has more than the targets, which loses its power as well: queue",
+		"node node-1 has pods of other namespaces, which lose their power as well: 1 pod of bank",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

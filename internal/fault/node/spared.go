@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/target/paging"
@@ -50,7 +51,14 @@ func (p powerLoss) mayLose(ctx context.Context, node *corev1.Node) error {
 	if err != nil {
 		return err
 	}
+	namespaces := map[string]bool{}
 	for i := range on {
+		if of := on[i].Namespace; !namespaces[of] {
+			namespaces[of] = true
+			if err := guard.Unprotected(ctx, p.Live, of); err != nil {
+				return err
+			}
+		}
 		if name := on[i].Labels[v1alpha1.LabelLoadTest]; name != "" {
 			return problem.Unsupported("%s: pod %s of RedisLoadTest %s/%s is on node %s, and would be lost with it: keep "+
 				"load pods off it by spec.pods", field, on[i].Name, on[i].Namespace, name, p.name)
@@ -106,17 +114,22 @@ func (p powerLoss) Advise(ctx context.Context, targets []v1alpha1.FaultTarget) [
 	if err != nil {
 		return append(said, fmt.Sprintf("it is not known what else is on node %s: %v", p.name, err))
 	}
+	var here []string          // in the namespace of the fault: by name, as a sentinel may be among them
 	others := map[string]int{} // by their namespaces
 	for i := range on {
-		hit := on[i].Namespace == p.Namespace && slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool {
-			return t.Pod == on[i].Name
-		})
-		if !hit {
+		switch isTarget := func(t v1alpha1.FaultTarget) bool { return t.Pod == on[i].Name }; {
+		case on[i].Namespace != p.Namespace:
 			others[on[i].Namespace]++
+		case !slices.ContainsFunc(targets, isTarget):
+			here = append(here, on[i].Name)
 		}
 	}
-	if len(others) > 0 {
+	if len(here) > 0 {
 		said = append(said, fmt.Sprintf("node %s has more than the targets, which loses its power as well: %s", p.name,
+			listed(here)))
+	}
+	if len(others) > 0 {
+		said = append(said, fmt.Sprintf("node %s has pods of other namespaces, which lose their power as well: %s", p.name,
 			counted(others)))
 	}
 	if !all {
@@ -128,18 +141,21 @@ func (p powerLoss) Advise(ctx context.Context, targets []v1alpha1.FaultTarget) [
 
 // counted are numbers of pods by namespace, in words.
 func counted(pods map[string]int) string {
-	sum := 0
 	var parts []string
 	for namespace, n := range pods {
-		sum += n
-		parts = append(parts, fmt.Sprintf("%s: %d", namespace, n))
+		parts = append(parts, fmt.Sprintf("%s of %s", format.Plural(n, "pod"), namespace))
 	}
-	slices.Sort(parts)
-	if more := len(parts) - mostNamespaces; more > 0 {
-		parts = append(parts[:mostNamespaces], fmt.Sprintf("%d more namespaces", more))
-	}
-	return fmt.Sprintf("%s (%s)", format.Plural(sum, "pod"), strings.Join(parts, ", "))
+	return listed(parts)
 }
 
-// mostNamespaces is how many a warning names.
-const mostNamespaces = 8
+// listed are the first of some names.
+func listed(names []string) string {
+	slices.Sort(names)
+	if more := len(names) - mostListed; more > 0 {
+		names = append(names[:mostListed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// mostListed is how many a warning names.
+const mostListed = 8
