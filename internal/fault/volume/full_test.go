@@ -63,7 +63,7 @@ func (w *fullWorld) full(change func(*v1alpha1.RedisFaultSpec)) contract.Injecto
 		change(spec)
 	}
 	deps := w.Deps()
-	deps.Containers = contract.Containers{Programs: w.volumes, Image: "redquake:test"}
+	deps.Programs, deps.Image = w.volumes, "redquake:test"
 	injector, err := Kinds.For(spec, deps)
 	faulttest.Must(w.T, err)
 	return injector
