@@ -100,7 +100,7 @@ NAME ?=
 GALLERY_IMAGE := build/image/departments.tar
 
 .PHONY: gallery
-gallery: COMPONENTS := node-faults
+gallery: COMPONENTS := node-faults network-faults
 gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (about 2 1/4 hours)
 	go build -o build/gallery-runner ./hack/gallery
 	$(if $(filter lab,$(CLUSTER)),$(LAB) exec --) build/gallery-runner --kubectl $(KUBECTL) --redquake bin/redquake \

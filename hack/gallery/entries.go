@@ -11,7 +11,9 @@ type entry struct {
 	// value is what it then says of a regression.
 	planted string
 	// refused is a file that redquake plan must refuse when the entry has run; "" = there is none.
-	refused string
+	refused    string
+	privileged bool // its pods need more than Pod Security "restricted" admits
+	zones      bool // it needs nodes in zones: where there are none, each node is one
 }
 
 // page is the entry's page in docs/gallery: two of them share one with another entry.
@@ -96,6 +98,28 @@ var entries = []entry{
 		object: "redisexperiment/graceful-delete",
 		figure: "lost acknowledged writes of a forced delete",
 		value:  figure("lostWrites", "delete=forced"),
+	},
+	{
+		name:       "primary-isolated",
+		object:     "redisexperiment/isolated",
+		figure:     "lost acknowledged writes",
+		value:      figure("lostWrites", "writes=as-it-comes"),
+		privileged: true,
+	},
+	{
+		name:       "vanished-without-reset",
+		object:     "redisexperiment/vanished",
+		figure:     "outage of go-redis, 15 s without a reset",
+		value:      figure("outage", "server=vanished,client=GoRedis"),
+		privileged: true,
+	},
+	{
+		name: "drain-both-copies", object: "redisloadtest/drained-load", figure: "outage",
+		value: figure("outage", "drain"),
+	},
+	{
+		name: "zone-lost", object: "redisloadtest/zoned-load", figure: "outage",
+		value: figure("outage", "lose-zone"), zones: true,
 	},
 	{
 		name:   "client-drivers",

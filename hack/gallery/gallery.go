@@ -34,7 +34,7 @@ func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error)
 	r := row{Name: e.name, Verdict: notRun, Figure: e.figure}
 	namespace := "gallery-" + e.name
 	fmt.Printf("\n== %s, in namespace %s\n", e.name, namespace)
-	if err := g.makeNamespace(ctx, namespace); err != nil {
+	if err := g.makeNamespace(ctx, namespace, e.privileged); err != nil {
 		return r, err
 	}
 	if !keep {
@@ -44,6 +44,13 @@ func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error)
 				fmt.Fprintln(os.Stderr, "gallery:", err)
 			}
 		}()
+	}
+	if e.zones {
+		remove, err := g.makeZones(ctx)
+		if err != nil {
+			return r, err
+		}
+		defer remove()
 	}
 	regression, ran := g.run(ctx, namespace, e)
 	if err := errors.Join(ran, g.keep(ctx, namespace, e), g.plan(ctx, namespace, e)); err != nil {
@@ -83,17 +90,46 @@ func (g *gallery) file(e entry, extension string) string {
 }
 
 // makeNamespace makes a new namespace, instead of one that an earlier run has left.
-func (g *gallery) makeNamespace(ctx context.Context, namespace string) error {
+func (g *gallery) makeNamespace(ctx context.Context, namespace string, privileged bool) error {
+	level := "restricted"
+	if privileged {
+		level = "privileged"
+	}
 	for _, words := range [][]string{
 		{"delete", "namespace", namespace, "--ignore-not-found", "--timeout=5m"},
 		{"create", "namespace", namespace},
-		{"label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted"},
+		{"label", "namespace", namespace, "pod-security.kubernetes.io/enforce=" + level},
 	} {
 		if err := g.kube(ctx, words...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// zoneLabel is the well-known label of a node for its zone.
+const zoneLabel = "topology.kubernetes.io/zone"
+
+// makeZones makes a zone of each node, named zone-NODE, unless the nodes have zones. The function
+// that it returns removes them.
+func (g *gallery) makeZones(ctx context.Context) (remove func(), err error) {
+	there, err := g.query(ctx, "get", "nodes", "-l", zoneLabel, "-o", "name")
+	if err != nil || there != "" {
+		return func() {}, err
+	}
+	nodes, err := g.query(ctx, "get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range strings.Fields(nodes) {
+		err = errors.Join(err, g.kube(ctx, "label", "node", node, zoneLabel+"=zone-"+node))
+	}
+	return func() {
+		if err := g.kube(context.WithoutCancel(ctx), "label", "nodes", "--all",
+			zoneLabel+"-"); err != nil {
+			fmt.Fprintln(os.Stderr, "gallery:", err)
+		}
+	}, err
 }
 
 // keep writes the reports of an entry, and all of its objects, with the records of its runs.
