@@ -98,19 +98,23 @@ demo-experiment: ## Run an experiment: appendfsync no, everysec and always with 
 # The entries of config/gallery that NAME lists, separated by commas, or all. On a cluster of your own the images come from its registry: config/gallery/bases/api/kustomization.yaml.
 NAME ?=
 GALLERY_IMAGE := build/image/departments.tar
+REDIS_OPERATOR := build/redis-operator
+gallery_names = $(subst $(comma), ,$(NAME))
+# What the lab lacks: the images, and for the entry that needs it the Redis operator.
+gallery_needs = load-gallery-images $(if $(filter operator-away,$(or $(gallery_names),operator-away)),load-redis-operator)
 
 .PHONY: gallery
 gallery: COMPONENTS := node-faults network-faults
-gallery: build lab-up $(if $(filter lab,$(CLUSTER)),load-gallery-images) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (about 2 1/4 hours)
+gallery: build lab-up $(if $(filter lab,$(CLUSTER)),$(gallery_needs)) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (about 2 1/4 hours)
 	go build -o build/gallery-runner ./hack/gallery
 	$(if $(filter lab,$(CLUSTER)),$(LAB) exec --) build/gallery-runner --kubectl $(KUBECTL) --redquake bin/redquake \
-	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab) $(subst $(comma), ,$(NAME))
+	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab --redis-operator $(REDIS_OPERATOR).yaml) $(gallery_names)
 	REDQUAKE_GALLERY=$(CURDIR)/build/gallery $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
 
 .PHONY: gallery-docs
 gallery-docs: ## Fill the tables and take the pictures of docs/gallery from the reports of the last make gallery
 	mkdir -p docs/gallery/pictures docs/gallery/reports
-	go run ./hack/gallery --docs docs/gallery $(subst $(comma), ,$(NAME))
+	go run ./hack/gallery --docs docs/gallery $(gallery_names)
 	REDQUAKE_GALLERY=$(CURDIR)/build/gallery REDQUAKE_PICTURES_OUT=$(CURDIR)/docs/gallery/pictures $(GO_TEST) -tags gallery -count=1 -v -run '^TestReportsOpen$$' ./hack/gallery
 
 .PHONY: load-gallery-images
@@ -119,6 +123,16 @@ load-gallery-images: lab-up load-image
 	$(LAB) image static --program build/departments --tag ghcr.io/redquake/departments:dev -o $(GALLERY_IMAGE)
 	$(LAB) image mariadb -o build/image/mariadb.tar
 	$(LAB) load $(GALLERY_IMAGE) build/image/mariadb.tar
+
+# Program and CRD are of the version in hack/redisoperator/go.mod. A cluster of your own has the operator already, or gets it from its publisher: config/gallery/bases/redis-operator.
+.PHONY: load-redis-operator
+load-redis-operator: lab-up $(KUSTOMIZE)
+	mkdir -p build/image
+	cd hack/redisoperator && go build -ldflags '-s -w' -o $(CURDIR)/$(REDIS_OPERATOR) github.com/spotahome/redis-operator/cmd/redisoperator
+	$(LAB) image static --program $(REDIS_OPERATOR) --tag $$($(KUSTOMIZE) build config/gallery/bases/redis-operator | sed -n 's/^ *image: //p') -o build/image/redis-operator.tar
+	$(LAB) load build/image/redis-operator.tar
+	cat "$$(cd hack/redisoperator && go list -m -f '{{.Dir}}' github.com/spotahome/redis-operator)"/manifests/databases.spotahome.com_redisfailovers.yaml > $(REDIS_OPERATOR).yaml
+	{ echo ---; $(KUSTOMIZE) build config/gallery/bases/redis-operator; } >> $(REDIS_OPERATOR).yaml
 
 .PHONY: accuracy
 accuracy: ## Plant outages of known length, also with a disturbed load generator, and compare: build/accuracy.json (14 minutes)

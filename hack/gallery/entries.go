@@ -14,6 +14,7 @@ type entry struct {
 	refused    string
 	privileged bool // its pods need more than Pod Security "restricted" admits
 	zones      bool // it needs nodes in zones: where there are none, each node is one
+	operator   bool // it needs the operator of config/gallery/bases/redis-operator
 }
 
 // page is the entry's page in docs/gallery: two of them share one with another entry.

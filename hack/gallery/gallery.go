@@ -16,6 +16,7 @@ import (
 type gallery struct {
 	kubectl, redquake string
 	manifests, out    string
+	operator          string // manifests of the Redis operator; "" = the cluster has it
 }
 
 // Verdicts of what has none of its own.
@@ -45,12 +46,10 @@ func (g *gallery) runEntry(ctx context.Context, e entry, keep bool) (row, error)
 			}
 		}()
 	}
-	if e.zones {
-		remove, err := g.makeZones(ctx)
-		if err != nil {
-			return r, err
-		}
-		defer remove()
+	undo, err := g.prepare(ctx, e)
+	defer undo()
+	if err != nil {
+		return r, err
 	}
 	regression, ran := g.run(ctx, namespace, e)
 	if err := errors.Join(ran, g.keep(ctx, namespace, e), g.plan(ctx, namespace, e)); err != nil {
@@ -107,6 +106,44 @@ func (g *gallery) makeNamespace(ctx context.Context, namespace string, privilege
 	return nil
 }
 
+// prepare makes what an entry needs of the cluster beside its namespace. The function that it
+// returns takes that away again, also after an error.
+func (g *gallery) prepare(ctx context.Context, e entry) (undo func(), err error) {
+	removeZones := func() {}
+	if e.zones {
+		if removeZones, err = g.makeZones(ctx); err != nil {
+			return removeZones, err
+		}
+	}
+	if !e.operator || g.operator == "" {
+		return removeZones, nil
+	}
+	return func() {
+		g.removeOperator(context.WithoutCancel(ctx))
+		removeZones()
+	}, g.installOperator(ctx)
+}
+
+// installOperator installs the Redis operator, and waits until it runs.
+func (g *gallery) installOperator(ctx context.Context) error {
+	if err := g.kube(ctx, "apply", "--server-side", "-f", g.operator); err != nil {
+		return err
+	}
+	return g.kube(ctx, "-n", operatorNamespace, "rollout", "status", "deployment",
+		"--timeout=2m")
+}
+
+// removeOperator removes it with its CRD, and so every Redis that it has made.
+func (g *gallery) removeOperator(ctx context.Context) {
+	if err := g.kube(ctx, "delete", "--ignore-not-found", "--timeout=5m", "-f",
+		g.operator); err != nil {
+		fmt.Fprintln(os.Stderr, "gallery:", err)
+	}
+}
+
+// operatorNamespace is that of config/gallery/bases/redis-operator.
+const operatorNamespace = "redis-operator"
+
 // zoneLabel is the well-known label of a node for its zone.
 const zoneLabel = "topology.kubernetes.io/zone"
 
@@ -119,7 +156,7 @@ func (g *gallery) makeZones(ctx context.Context) (remove func(), err error) {
 	}
 	nodes, err := g.query(ctx, "get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")
 	if err != nil {
-		return nil, err
+		return func() {}, err
 	}
 	for _, node := range strings.Fields(nodes) {
 		err = errors.Join(err, g.kube(ctx, "label", "node", node, zoneLabel+"=zone-"+node))

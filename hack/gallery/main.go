@@ -51,6 +51,9 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&g.manifests, "manifests", "config/gallery",
 		"folder with a kustomization for each entry")
 	flags.StringVar(&g.out, "out", "build/gallery", "folder for reports and objects")
+	flags.StringVar(&g.operator, "redis-operator", "",
+		"manifests of the Redis operator, applied for the entry that needs it and deleted after it; "+
+			"without them the cluster has it already")
 	keep := flags.Bool("keep", false, "leave the namespaces")
 	docs := flags.String("docs", "",
 		"run nothing: fill the tables of the pages in this folder from the reports")
