@@ -108,8 +108,8 @@ func roleUnderSameName(
 		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas",
 			successor.Pod.Name, replicas), ""
 	case successor.State.Role == topology.Replica && len(primaries) > 0:
-		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s its replica", now,
-			successor.Pod.Name), ""
+		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s %s", now, successor.Pod.Name,
+			asReplica(successor)), ""
 	case successor.State.Role == topology.Unknown && len(primaries) > 0:
 		return EventFailedOver, fmt.Sprintf("%s is the primary now, by the sentinels", now),
 			fmt.Sprintf("%s still reports to be the primary, the sentinels name %s", successor.Pod.Name, now)
@@ -118,6 +118,15 @@ func roleUnderSameName(
 			" reports to be the primary, the sentinels name another server"
 	}
 	return "", "", ""
+}
+
+// asReplica is what a replica is to the primary. One that nobody has told of the failover is none
+// of it: some operators start each server as a replica of itself, and tell it later which to follow.
+func asReplica(s *target.Server) string {
+	if link := s.State.Replication; !link.LinkUp && !link.Syncing {
+		return "a replica that is not connected to its primary"
+	}
+	return "its replica"
 }
 
 // roleUnderOtherName is for a primary whose name no pod has any more, as in a Deployment: a primary

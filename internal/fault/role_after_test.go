@@ -10,12 +10,14 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 func TestRolesAfter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		role              v1alpha1.RedisRole
 		own, other        topology.Role // "" = does not answer
+		link              memredis.Link // of own, of a replica
 		wantText, message string        // "" = nothing is reported
 	}{
 		"the same again": {
@@ -32,6 +34,23 @@ func TestRolesAfter(t *testing.T) {
 			wantText: EventFailedOver,
 			message:  "redis-1 is the primary now, redis-0 its replica",
 		},
+		"another, whose data it copies": {
+			role:     v1alpha1.RolePrimary,
+			own:      topology.Replica,
+			other:    topology.Primary,
+			link:     memredis.LinkSyncing,
+			wantText: EventFailedOver,
+			message:  "redis-1 is the primary now, redis-0 its replica",
+		},
+		// started as a replica of nobody, until an operator tells it whose
+		"another, which it does not follow": {
+			role:     v1alpha1.RolePrimary,
+			own:      topology.Replica,
+			other:    topology.Primary,
+			link:     memredis.LinkLost,
+			wantText: EventFailedOver,
+			message:  "redis-1 is the primary now, redis-0 a replica that is not connected to its primary",
+		},
 		"it is still away": {
 			role:     v1alpha1.RolePrimary,
 			other:    topology.Primary,
@@ -46,6 +65,9 @@ func TestRolesAfter(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			w.Pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
 			w.Pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
+			if tc.own == topology.Replica {
+				w.Servers.Change("10.0.0.1:6379", func(s *memredis.State) { s.Link = tc.link })
+			}
 			hit := []v1alpha1.FaultTarget{
 				{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}},
 			}
