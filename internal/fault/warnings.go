@@ -51,8 +51,8 @@ func Warnings(
 			warnOfHook(pod.Name, &container, warn)
 			warnOfGitOps(ctx, redis, pod, warn)
 		}
-		// after a kill, recreating the pod is the owner's task
-		if traits.Lasts > 0 || !traits.EndsServer {
+		// after a kill, recreating the pod is the owner's task; what is apart changes nothing of it
+		if (traits.Lasts > 0 || !traits.EndsServer) && !traits.Apart {
 			warnOfOwner(ctx, redis, pod, warn)
 		}
 	}

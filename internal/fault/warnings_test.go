@@ -63,6 +63,13 @@ func TestWarnings(t *testing.T) {
 		},
 		{"an operator", owned, nil, contract.Traits{Lasts: time.Second}, "RedisFailover cache (databases.spotahome.com/v1)"},
 		{"an operator, and a failover", owned, nil, contract.Traits{}, "RedisFailover cache"},
+		{
+			"an operator, and a fault beside the workload",
+			owned,
+			nil,
+			contract.Traits{Apart: true, Lasts: time.Second},
+			"",
+		},
 		{"an operator, and a kill", owned, nil, contract.Traits{EndsServer: true}, ""},
 		{"a hook before a roll", nil, hook, contract.Traits{RollsPods: true, Lasts: time.Second}, "preStop hook"},
 	} {
