@@ -129,6 +129,13 @@ var entries = []entry{
 		value:  figure("outage", "client=GoRedis"),
 	},
 	{
+		name:     "operator-away",
+		object:   "redisexperiment/operator-away",
+		figure:   "outage of the Service's clients, operator away",
+		value:    figure("outage", "clients=service,operator=away"),
+		operator: true,
+	},
+	{
 		name:    "overnight",
 		object:  "redisexperimentschedule/overnight",
 		figure:  "what the schedule says",
