@@ -129,7 +129,7 @@ load-gallery-images: lab-up load-image
 load-redis-operator: lab-up $(KUSTOMIZE)
 	mkdir -p build/image
 	cd hack/redisoperator && go build -ldflags '-s -w' -o $(CURDIR)/$(REDIS_OPERATOR) github.com/spotahome/redis-operator/cmd/redisoperator
-	$(LAB) image static --program $(REDIS_OPERATOR) --tag $$($(KUSTOMIZE) build config/gallery/bases/redis-operator | sed -n 's/^ *image: //p') -o build/image/redis-operator.tar
+	$(LAB) image static --program $(REDIS_OPERATOR) --tag $$(sed -n 's/^ *image: //p' config/gallery/bases/redis-operator/operator.yaml) -o build/image/redis-operator.tar
 	$(LAB) load build/image/redis-operator.tar
 	cat "$$(cd hack/redisoperator && go list -m -f '{{.Dir}}' github.com/spotahome/redis-operator)"/manifests/databases.spotahome.com_redisfailovers.yaml > $(REDIS_OPERATOR).yaml
 	{ echo ---; $(KUSTOMIZE) build config/gallery/bases/redis-operator; } >> $(REDIS_OPERATOR).yaml

@@ -197,8 +197,11 @@ func (d diskFull) filler(
 		// the server may have given its folder to another user
 		of.Capabilities.Add = []corev1.Capability{"DAC_OVERRIDE"}
 	}
-	if given := pod.Spec.SecurityContext; given != nil && given.FSGroup != nil {
-		security.SupplementalGroups = []int64{*given.FSGroup} // a member, without a change of owners
+	if given := pod.Spec.SecurityContext; given != nil {
+		security.SupplementalGroups = slices.Clone(given.SupplementalGroups)
+		if given.FSGroup != nil { // a member, without a change of owners
+			security.SupplementalGroups = append(security.SupplementalGroups, *given.FSGroup)
+		}
 	}
 	return corev1.Container{
 		Image:   d.Image,
