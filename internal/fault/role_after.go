@@ -88,7 +88,7 @@ func roleAfter(found []target.Server, t *v1alpha1.FaultTarget) (event, message, 
 func roleUnderSameName(
 	found []target.Server, successor *target.Server,
 ) (event, message, open string) {
-	var primaries []string
+	var primaries, lost []string
 	replicas := 0
 	for i := range found {
 		s := &found[i]
@@ -98,6 +98,9 @@ func roleUnderSameName(
 		switch s.State.Role {
 		case topology.Replica:
 			replicas++
+			if !follows(s) {
+				lost = append(lost, s.Pod.Name)
+			}
 		case topology.Primary:
 			primaries = append(primaries, s.Pod.Name)
 		}
@@ -105,8 +108,11 @@ func roleUnderSameName(
 	now := strings.Join(primaries, ", ")
 	switch {
 	case successor.State.Role == topology.Primary && replicas > 0:
-		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas",
-			successor.Pod.Name, replicas), ""
+		message = fmt.Sprintf("%s is the primary again, with %d replicas", successor.Pod.Name, replicas)
+		if len(lost) > 0 {
+			message += fmt.Sprintf(", of which %s is not connected to its primary", strings.Join(lost, ", "))
+		}
+		return EventNoFailover, message, ""
 	case successor.State.Role == topology.Replica && len(primaries) > 0:
 		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s %s", now, successor.Pod.Name,
 			asReplica(successor)), ""
@@ -123,10 +129,15 @@ func roleUnderSameName(
 // asReplica is what a replica is to the primary. One that nobody has told of the failover is none
 // of it: some operators start each server as a replica of itself, and tell it later which to follow.
 func asReplica(s *target.Server) string {
-	if link := s.State.Replication; !link.LinkUp && !link.Syncing {
+	if !follows(s) {
 		return "a replica that is not connected to its primary"
 	}
 	return "its replica"
+}
+
+// follows reports whether a replica is connected to a primary, or copies its data.
+func follows(s *target.Server) bool {
+	return s.State.Replication.LinkUp || s.State.Replication.Syncing
 }
 
 // roleUnderOtherName is for a primary whose name no pod has any more, as in a Deployment: a primary

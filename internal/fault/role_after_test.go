@@ -18,6 +18,7 @@ func TestRolesAfter(t *testing.T) {
 		role              v1alpha1.RedisRole
 		own, other        topology.Role // "" = does not answer
 		link              memredis.Link // of own, of a replica
+		otherLink         memredis.Link // of other, of a replica
 		wantText, message string        // "" = nothing is reported
 	}{
 		"the same again": {
@@ -26,6 +27,15 @@ func TestRolesAfter(t *testing.T) {
 			other:    topology.Replica,
 			wantText: EventNoFailover,
 			message:  "redis-0 is the primary again",
+		},
+		// a replica in a cluster whose primary came back at another address may go on asking for the former one
+		"the same again, alone": {
+			role:      v1alpha1.RolePrimary,
+			own:       topology.Primary,
+			other:     topology.Replica,
+			otherLink: memredis.LinkLost,
+			wantText:  EventNoFailover,
+			message:   "redis-0 is the primary again, with 1 replicas, of which redis-1 is not connected to its primary",
 		},
 		"another": {
 			role:     v1alpha1.RolePrimary,
@@ -65,6 +75,9 @@ func TestRolesAfter(t *testing.T) {
 			w := faulttest.NewWorld(t)
 			w.Pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
 			w.Pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
+			if tc.other == topology.Replica {
+				w.Servers.Change("10.0.0.2:6379", func(s *memredis.State) { s.Link = tc.otherLink })
+			}
 			if tc.own == topology.Replica {
 				w.Servers.Change("10.0.0.1:6379", func(s *memredis.State) { s.Link = tc.link })
 			}
