@@ -105,7 +105,7 @@ gallery_needs = load-gallery-images $(if $(filter operator-away,$(or $(gallery_n
 
 .PHONY: gallery
 gallery: COMPONENTS := node-faults network-faults
-gallery: build lab-up $(if $(filter lab,$(CLUSTER)),$(gallery_needs)) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (about 2 1/4 hours)
+gallery: build lab-up $(if $(filter lab,$(CLUSTER)),$(gallery_needs)) deploy ## Run the gallery's entries, or NAME=persistence,ranking: build/gallery, build/gallery.json (about 2 3/4 hours)
 	go build -o build/gallery-runner ./hack/gallery
 	$(if $(filter lab,$(CLUSTER)),$(LAB) exec --) build/gallery-runner --kubectl $(KUBECTL) --redquake bin/redquake \
 	  --manifests config/gallery$(if $(filter lab,$(CLUSTER)),/lab --redis-operator $(REDIS_OPERATOR).yaml) $(gallery_names)

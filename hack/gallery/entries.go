@@ -24,6 +24,8 @@ func (e entry) page() string {
 		return "seven-failovers"
 	case "io-threads-bitnami":
 		return "io-threads"
+	case "drain-one-by-one":
+		return "drain-both-copies"
 	}
 	return e.name
 }
@@ -127,6 +129,32 @@ var entries = []entry{
 		object: "redisexperiment/client-drivers",
 		figure: "outage of go-redis as it comes",
 		value:  figure("outage", "client=GoRedis"),
+	},
+	{
+		name:       "primary-isolated",
+		object:     "redisexperiment/isolated",
+		figure:     "lost acknowledged writes",
+		value:      figure("lostWrites", "writes=as-it-comes"),
+		privileged: true,
+	},
+	{
+		name:       "vanished-without-reset",
+		object:     "redisexperiment/vanished",
+		figure:     "outage of go-redis, 15 s without a reset",
+		value:      figure("outage", "server=vanished,client=GoRedis"),
+		privileged: true,
+	},
+	{
+		name: "drain-both-copies", object: "redisloadtest/drained-load",
+		figure: "outage of a shard, both copies evicted", value: figure("outage", "drain"),
+	},
+	{
+		name: "drain-one-by-one", object: "redisloadtest/drained-load",
+		figure: "outage, one after the other", value: figure("outage", "drain"),
+	},
+	{
+		name: "zone-lost", object: "redisloadtest/zoned-load", figure: "outage",
+		value: figure("outage", "lose-zone"), zones: true,
 	},
 	{
 		name:     "operator-away",
