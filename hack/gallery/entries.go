@@ -103,28 +103,6 @@ var entries = []entry{
 		value:  figure("lostWrites", "delete=forced"),
 	},
 	{
-		name:       "primary-isolated",
-		object:     "redisexperiment/isolated",
-		figure:     "lost acknowledged writes",
-		value:      figure("lostWrites", "writes=as-it-comes"),
-		privileged: true,
-	},
-	{
-		name:       "vanished-without-reset",
-		object:     "redisexperiment/vanished",
-		figure:     "outage of go-redis, 15 s without a reset",
-		value:      figure("outage", "server=vanished,client=GoRedis"),
-		privileged: true,
-	},
-	{
-		name: "drain-both-copies", object: "redisloadtest/drained-load", figure: "outage",
-		value: figure("outage", "drain"),
-	},
-	{
-		name: "zone-lost", object: "redisloadtest/zoned-load", figure: "outage",
-		value: figure("outage", "lose-zone"), zones: true,
-	},
-	{
 		name:   "client-drivers",
 		object: "redisexperiment/client-drivers",
 		figure: "outage of go-redis as it comes",
