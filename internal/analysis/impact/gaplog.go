@@ -77,15 +77,17 @@ func (a *analysis) addTroubles(p *gapLog, of partition) {
 }
 
 // lateTrouble is for how long requests must have waited in vain in a gap that begins more than a
-// second after t0, for the load not to be recovered before it: servers and load generators are
-// interrupted for some milliseconds now and then, whatever happens.
+// second after t0, and more than a second from when the effect was complete, for the load not to be
+// recovered before it: servers and load generators are interrupted for some milliseconds now and
+// then, whatever happens.
 const lateTrouble = 50 * time.Millisecond
 
 // longEnough reports whether a gap is trouble, unless one as long also occurs without a fault: a
 // request waited in vain in it, for lateTrouble in a late one.
 func (a *analysis) longEnough(p *gapLog, g gap) bool {
 	least := time.Duration(0)
-	if time.Duration(g.From) >= max(a.fault.At, a.fault.SeenAt)+throughput.Second {
+	from := time.Duration(g.From)
+	if from >= a.fault.At+throughput.Second && (from-a.fault.SeenAt).Abs() >= throughput.Second {
 		least = lateTrouble - 1
 	}
 	return p.atLeast(g) > least
