@@ -4,7 +4,6 @@ package admission_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -22,7 +20,6 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/rights"
 	"github.com/redquake/redquake/internal/target"
-	"github.com/redquake/redquake/internal/target/podexec"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/manifests"
 )
@@ -166,16 +163,7 @@ func TestNetworkFaultsAddTheirContainerOnly(t *testing.T) {
 		t.Errorf("the network of a node: %v", err)
 	}
 
-	config := rest.CopyConfig(server)
-	config.Impersonate = rest.ImpersonationConfig{UserName: operator.name}
-	programs, err := podexec.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(container string, command ...string) string {
-		_, err := programs.Run(t.Context(), types.NamespacedName{Namespace: namespace, Name: pod.Name}, container, command...)
-		return fmt.Sprint(err)
-	}
+	run := runsAs(t, operator.name, namespace, pod.Name)
 	const refused = "the operator runs the programs of its own containers in pods only"
 	for name, said := range map[string]string{
 		"another container": run("redis", "/netfault", "show", "x"),

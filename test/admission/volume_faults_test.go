@@ -104,16 +104,7 @@ func TestVolumeFaultsCreateTheirPodsOnly(t *testing.T) {
 	if err := strict.Create(t.Context(), redis); err != nil {
 		t.Fatal(err)
 	}
-	config := rest.CopyConfig(server)
-	config.Impersonate = rest.ImpersonationConfig{UserName: operator.name}
-	programs, err := podexec.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(container string, command ...string) string {
-		_, err := programs.Run(t.Context(), types.NamespacedName{Namespace: namespace, Name: redis.Name}, container, command...)
-		return fmt.Sprint(err)
-	}
+	run := runsAs(t, operator.name, namespace, redis.Name)
 	const refused = "the operator runs the programs of its own containers in pods only"
 	for name, said := range map[string]string{
 		"another container": run("redis", "/redquake", "diskfill", "show"),
@@ -127,5 +118,20 @@ func TestVolumeFaultsCreateTheirPodsOnly(t *testing.T) {
 	if said := run("redquake-holder", "/redquake", "diskfill", "show"); strings.Contains(said, refused) ||
 		!strings.Contains(said, "redquake-holder") && !strings.Contains(said, "redis-0") {
 		t.Errorf("its own program: %s", said)
+	}
+}
+
+// runsAs returns a function that runs a program in a container of a pod as a user, and returns the error.
+func runsAs(t *testing.T, user, namespace, pod string) func(container string, command ...string) string {
+	t.Helper()
+	config := rest.CopyConfig(server)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	programs, err := podexec.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(container string, command ...string) string {
+		_, err := programs.Run(t.Context(), types.NamespacedName{Namespace: namespace, Name: pod}, container, command...)
+		return fmt.Sprint(err)
 	}
 }
