@@ -88,8 +88,8 @@ func roleAfter(found []target.Server, t *v1alpha1.FaultTarget) (event, message, 
 func roleUnderSameName(
 	found []target.Server, successor *target.Server,
 ) (event, message, open string) {
-	var primaries, lost []string
-	replicas := 0
+	var primaries []string
+	var replicas []*target.Server
 	for i := range found {
 		s := &found[i]
 		if s == successor || s.Err != nil || s.Shard != successor.Shard {
@@ -97,22 +97,16 @@ func roleUnderSameName(
 		}
 		switch s.State.Role {
 		case topology.Replica:
-			replicas++
-			if !follows(s) {
-				lost = append(lost, s.Pod.Name)
-			}
+			replicas = append(replicas, s)
 		case topology.Primary:
 			primaries = append(primaries, s.Pod.Name)
 		}
 	}
 	now := strings.Join(primaries, ", ")
 	switch {
-	case successor.State.Role == topology.Primary && replicas > 0:
-		message = fmt.Sprintf("%s is the primary again, with %d replicas", successor.Pod.Name, replicas)
-		if len(lost) > 0 {
-			message += fmt.Sprintf(", of which %s is not connected to its primary", strings.Join(lost, ", "))
-		}
-		return EventNoFailover, message, ""
+	case successor.State.Role == topology.Primary && len(replicas) > 0:
+		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %s", successor.Pod.Name,
+			asReplicas(replicas)), ""
 	case successor.State.Role == topology.Replica && len(primaries) > 0:
 		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s %s", now, successor.Pod.Name,
 			asReplica(successor)), ""
@@ -124,6 +118,22 @@ func roleUnderSameName(
 			" reports to be the primary, the sentinels name another server"
 	}
 	return "", "", ""
+}
+
+// asReplicas counts replicas, and names those that are not connected to their primary: in a cluster
+// one may go on asking for it at its former address.
+func asReplicas(all []*target.Server) string {
+	var lost []string
+	for _, s := range all {
+		if !follows(s) {
+			lost = append(lost, s.Pod.Name)
+		}
+	}
+	counted := fmt.Sprintf("%d replicas", len(all))
+	if len(lost) > 0 {
+		counted += fmt.Sprintf(", of which %s is not connected to its primary", strings.Join(lost, ", "))
+	}
+	return counted
 }
 
 // asReplica is what a replica is to the primary. One that nobody has told of the failover is none
