@@ -109,16 +109,17 @@ func Start(pod *corev1.Pod) (changed bool) {
 	return changed
 }
 
-// Stop ends the container of a pod that no fault has used for a while, as somebody who kills it does:
-// the next fault needs another one.
+// Stop ends the container of a pod whose faults are over, and that none has used for a while, as
+// somebody who kills it does: the next fault needs another one.
 func (p *Pods) Stop(pod *corev1.Pod, unusedFor time.Duration) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, used := p.used[pod.UID]
+	at, over := p.used[pod.UID]
+	over = over && len(p.rules[pod.UID]) > 0 // on a slow machine the first one may come later
 	for _, r := range p.rules[pod.UID] {
-		used = used && r.state.Released
+		over = over && r.state.Released
 	}
-	if !used || time.Since(at) < unusedFor {
+	if !over || time.Since(at) < unusedFor {
 		return false
 	}
 	for i := range pod.Status.EphemeralContainerStatuses {
