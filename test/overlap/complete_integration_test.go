@@ -28,6 +28,11 @@ var apart = []struct {
 	},
 	{ofPower, stage.Kinds, "a NodeLoss without power: with Taint it meets the rest, and what acts on a node is the same"},
 	{
+		ofDisk, slices.Concat(ofFile, ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh),
+		"a pod beside a server with a volume, which changes neither the server nor its workload: with what acts on one server it " +
+			"meets the rest",
+	},
+	{
 		ofFile, slices.Concat(ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh, ofNetwork),
 		"Config on a server whose file is rewritten, which stands alone; as Config it meets these",
 	},

@@ -81,10 +81,10 @@ var networkKinds = []Kind{
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
 			a.NetworkDelay = &v1alpha1.NetworkDelay{
-				Latency:   *operatortest.Length(Pick(d, 0, time.Millisecond, time.Second, time.Minute)),
+				Latency:   *operatortest.Length(Pick(d, time.Millisecond, 50*time.Millisecond, time.Second, time.Minute)),
 				Jitter:    Maybe(d, *operatortest.Length(time.Millisecond)),
-				Peers:     drawPeers(d),
-				Direction: drawDirection(d),
+				Peers:     Pick(d, nil, []v1alpha1.NetworkPeer{v1alpha1.PeerClients}, []v1alpha1.NetworkPeer{v1alpha1.PeerAll}),
+				Direction: Pick(d, "", v1alpha1.DirectionOut, v1alpha1.DirectionIn),
 			}
 		},
 	},
