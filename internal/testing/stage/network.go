@@ -81,10 +81,11 @@ var networkKinds = []Kind{
 		},
 		Wild: func(d Draw, a *v1alpha1.Action) {
 			a.NetworkDelay = &v1alpha1.NetworkDelay{
-				Latency:   *operatortest.Length(Pick(d, time.Millisecond, 50*time.Millisecond, time.Second, time.Minute)),
-				Jitter:    Maybe(d, *operatortest.Length(time.Millisecond)),
-				Peers:     Pick(d, nil, []v1alpha1.NetworkPeer{v1alpha1.PeerClients}, []v1alpha1.NetworkPeer{v1alpha1.PeerAll}),
-				Direction: Pick(d, "", v1alpha1.DirectionOut, v1alpha1.DirectionIn),
+				Latency: *operatortest.Length(Pick(d, time.Millisecond, 50*time.Millisecond, time.Second, 10*time.Second, time.Minute)),
+				Jitter:  Maybe(d, *operatortest.Length(time.Millisecond)),
+				Peers: Pick(d, nil, []v1alpha1.NetworkPeer{v1alpha1.PeerClients}, []v1alpha1.NetworkPeer{v1alpha1.PeerSentinels},
+					[]v1alpha1.NetworkPeer{v1alpha1.PeerClients, v1alpha1.PeerReplicas}, []v1alpha1.NetworkPeer{v1alpha1.PeerAll}),
+				Direction: Pick(d, "", "", v1alpha1.DirectionOut, v1alpha1.DirectionIn),
 			}
 		},
 	},
