@@ -146,17 +146,19 @@ func (s *scene) sparesCopies(b *blow) *tooWide {
 	return nil
 }
 
-// sparesOthers is sparesCopies for a fault that hits one pod after the other, the next when the one
-// before is in sync again.
-func (s *scene) sparesOthers(b *blow) *tooWide {
-	for _, pod := range b.now {
-		one := *b
-		one.now = []string{pod}
-		if wide := s.sparesCopies(&one); wide != nil {
-			return wide
+// inTurn is a guard of a fault that hits one pod after the other, the next when the one before is in
+// sync again.
+func inTurn(guard func(*blow) *tooWide) func(*blow) *tooWide {
+	return func(b *blow) *tooWide {
+		for _, pod := range b.now {
+			one := *b
+			one.now = []string{pod}
+			if wide := guard(&one); wide != nil {
+				return wide
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // keepsData refuses to end a primary that would come back without its data while there are other

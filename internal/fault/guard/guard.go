@@ -68,37 +68,16 @@ func Select(
 	if err != nil {
 		return selected, err
 	}
-	for _, now := range blows(selected.Targets, spec, traits) {
-		b := &blow{now: now, others: others}
-		b.addNode(spec, census.Servers)
-		seen, refused := withinRadius(ctx, redis, &census, b, spec, traits)
-		for i := range selected.Targets {
-			if slices.Contains(now, selected.Targets[i].Pod) {
-				seen.note(&selected.Targets[i])
-			}
-		}
-		if err == nil {
-			err = refused
-		}
+	b := &blow{others: others}
+	for i := range selected.Targets {
+		b.now = append(b.now, selected.Targets[i].Pod)
+	}
+	b.addNode(spec, census.Servers)
+	seen, err := withinRadius(ctx, redis, &census, b, spec, traits)
+	for i := range selected.Targets {
+		seen.note(&selected.Targets[i])
 	}
 	return selected, err
-}
-
-// blows are the pods that a fault hits at the same time: all, or one after the other where it waits
-// between them until the copies are in sync again.
-func blows(
-	targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
-) [][]string {
-	var all []string
-	var each [][]string
-	for i := range targets {
-		all = append(all, targets[i].Pod)
-		each = append(each, []string{targets[i].Pod})
-	}
-	if traits.Waits && !Together(spec, traits) {
-		return each
-	}
-	return [][]string{all}
 }
 
 // Check asks once more whether a target may be hit, just before that: it surveys the target anew,

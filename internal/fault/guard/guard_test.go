@@ -170,7 +170,7 @@ func TestWithinRadius(t *testing.T) {
 			for _, d := range data {
 				scene.data = append(scene.data, *d)
 			}
-			err := scene.judge(b, tc.allow, contract.Traits{Silences: true})
+			err := scene.judge(b, &v1alpha1.RedisFaultSpec{Allow: tc.allow}, contract.Traits{Silences: true})
 			if tc.refused == "" {
 				if err != nil {
 					t.Errorf("refused: %v", err)

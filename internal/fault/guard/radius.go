@@ -44,7 +44,7 @@ func withinRadius(
 	ctx context.Context, redis target.Redis, census *target.Census, b *blow,
 	spec *v1alpha1.RedisFaultSpec, traits contract.Traits,
 ) (*scene, error) {
-	s, allow := &scene{redis: redis, census: census}, spec.Allow
+	s := &scene{redis: redis, census: census}
 	if !disturbs(traits) && !spec.Action.Removes() {
 		return s, nil
 	}
@@ -52,19 +52,19 @@ func withinRadius(
 	if !disturbs(traits) { // it removes some: its record has which there were
 		return s, nil
 	}
-	if traits.Silences && !slices.Contains(allow, v1alpha1.AllowMajorityOfSentinels) {
+	if traits.Silences && !slices.Contains(spec.Allow, v1alpha1.AllowMajorityOfSentinels) {
 		if traits.WholePod {
 			lookBeside(ctx, redis, census.Servers, b)
 		}
 		s.sentinels = electorateOf(ctx, redis.SentinelsAmong(census.Servers), census.Servers, b)
 	}
 	s.forgets = s.askForgetful(ctx, redis, b, traits)
-	err := s.judge(b, allow, traits)
+	err := s.judge(b, spec, traits)
 	wide, refused := errors.AsType[*tooWide](err)
 	switch {
 	case !refused:
 		return s, err
-	case len(b.others) == 0 || s.judge(b.later(), allow, traits) != nil:
+	case len(b.others) == 0 || s.judge(b.later(), spec, traits) != nil:
 		return s, problem.TooWide("%v", wide)
 	}
 	p := problem.TooWide("%v", wide)
@@ -77,17 +77,21 @@ func withinRadius(
 }
 
 // judge returns why a blow is too wide; nil where it is not.
-func (s *scene) judge(b *blow, allow []v1alpha1.Allowance, traits contract.Traits) error {
+func (s *scene) judge(b *blow, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) error {
 	guards := []func(*blow) *tooWide{s.keepsData}
 	switch {
+	case traits.Silences && traits.Waits && !Together(spec, traits):
+		guards = []func(*blow) *tooWide{
+			inTurn(s.sparesCopies), s.keepsData, inTurn(s.sparesSentinels), inTurn(s.sparesPrimaries),
+		}
 	case traits.Silences:
 		guards = []func(*blow) *tooWide{s.sparesCopies, s.keepsData, s.sparesSentinels, s.sparesPrimaries}
 	case traits.RollsPods:
-		guards = []func(*blow) *tooWide{s.sparesOthers, s.keepsData}
+		guards = []func(*blow) *tooWide{inTurn(s.sparesCopies), s.keepsData}
 	}
 	for _, guard := range guards {
 		wide := guard(b)
-		if wide != nil && !slices.Contains(allow, wide.lifts) {
+		if wide != nil && !slices.Contains(spec.Allow, wide.lifts) {
 			return wide
 		}
 	}

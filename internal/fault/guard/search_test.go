@@ -30,7 +30,7 @@ const searched = 500
 // sentinel helps: an empty primary is copied as soon as it is back.
 func TestGuardIsNeverFooled(t *testing.T) {
 	t.Parallel()
-	var hits, refused, waited, beside int
+	var hits, refused, waited, beside, inTurn int
 	for seed := range uint64(searched) {
 		h := newHistory(t, seed)
 		h.run()
@@ -44,14 +44,16 @@ func TestGuardIsNeverFooled(t *testing.T) {
 			"ok":         left > 0 && !t.Failed(),
 		})
 		hits, refused, waited, beside = hits+h.hits, refused+h.refused, waited+h.waited, beside+h.beside
+		inTurn += h.inTurn
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, strings.Join(h.log, "\n"))
 		}
 	}
-	t.Logf("%d histories: %d servers hit, %d of them hung already, %d faults refused, %d had to wait", searched, hits,
-		beside, refused, waited)
-	if hits < searched || refused < searched/5 || waited < searched/50 || beside < searched/50 {
-		t.Errorf("the search is too tame: %d hits, %d refused, %d waited, %d beside", hits, refused, waited, beside)
+	t.Logf("%d histories: %d servers hit, %d of them hung already, %d faults refused, %d had to wait, "+
+		"%d times between two targets", searched, hits, beside, refused, waited, inTurn)
+	if hits < searched || refused < searched/5 || waited < searched/50 || beside < searched/50 || inTurn < searched/50 {
+		t.Errorf("the search is too tame: %d hits, %d refused, %d waited, %d beside, %d in turn", hits, refused, waited, beside,
+			inTurn)
 	}
 }
 
@@ -67,6 +69,7 @@ type history struct {
 	hung bool // the first fault hangs a primary, and the others act beside it
 
 	hits, refused, waited int
+	inTurn                int // how often a fault has waited between two of its targets
 	beside                int // hits of servers that another fault has hung
 }
 
@@ -148,6 +151,7 @@ func (h *history) newAttacker(n int, apps []string) *attacker {
 		{Silences: true, EndsServer: true, Abrupt: true},
 		{Silences: true, Lasts: time.Minute},
 		{RollsPods: true, Lasts: time.Minute},
+		{Silences: true, EndsServer: true, NewPod: true, WholePod: true, Waits: true, Together: true},
 	}
 	f := &v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{
@@ -266,11 +270,14 @@ func (h *history) hitNext(f *attacker) {
 	err := Check(h.T.Context(), of(h.World, f.app), &f.Spec, f.traits, t, f.Status.Targets, h.others(f))
 	if err != nil {
 		h.note("%s may not hit %s: %v", f.Name, t.Pod, err)
-		if f.next > 0 {
+		switch {
+		case f.next > 0 && f.traits.Waits: // until the copies are in sync again
+			h.inTurn++
+		case f.next > 0:
 			h.revert(f)
-			return
+		default:
+			h.stepBack(f, err)
 		}
-		h.stepBack(f, err)
 		return
 	}
 	f.passed = true
