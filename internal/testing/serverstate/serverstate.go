@@ -80,14 +80,19 @@ func Of(address string) map[string]string {
 // would count as none.
 const answerWithin = 20 * time.Second
 
-// Calls returns how often a server has executed a command, such as "client|kill", since its start.
-func Calls(address, command string) int {
-	c := goredis.NewClient(&goredis.Options{
+// patient is a client that waits for an answer for answerWithin.
+func patient(address string) *goredis.Client {
+	return goredis.NewClient(&goredis.Options{
 		Addr:            address,
 		MaxRetries:      -1,
 		DisableIdentity: true,
 		ReadTimeout:     answerWithin,
 	})
+}
+
+// Calls returns how often a server has executed a command, such as "client|kill", since its start.
+func Calls(address, command string) int {
+	c := patient(address)
 	defer c.Close()
 	info := ""
 	_ = await.Try(context.Background(), answerWithin, func() (err error) {
@@ -105,12 +110,7 @@ func Calls(address, command string) int {
 
 // Slow returns how many executions of a command took half a second or longer.
 func Slow(address, command string) int {
-	c := goredis.NewClient(&goredis.Options{
-		Addr:            address,
-		MaxRetries:      -1,
-		DisableIdentity: true,
-		ReadTimeout:     answerWithin,
-	})
+	c := patient(address)
 	defer c.Close()
 	var entries []goredis.SlowLog
 	_ = await.Try(context.Background(), answerWithin, func() (err error) {
