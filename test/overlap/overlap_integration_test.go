@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +26,11 @@ import (
 // overlapOut is the file that the table is written to. If it is set, all pairs and schedules run, otherwise a few.
 const overlapOut = "REDQUAKE_OVERLAP_OUT"
 
-// overlapCourse is the beginning of the courses that run; empty = all do.
-const overlapCourse = "OVERLAP_COURSE"
+// What restricts the pairs that run.
+const (
+	overlapCourse = "OVERLAP_COURSE" // the beginning of the courses that run; empty = all do
+	overlapKinds  = "OVERLAP_KINDS"  // a regular expression of which each pair has a kind; empty = any
+)
 
 // overlapRow is two or more faults on the same Redis, and what was found when they were over.
 type overlapRow struct {
@@ -162,7 +166,11 @@ func (o overlapping) pairs(part int, few bool) []pair {
 	if few {
 		return slices.DeleteFunc(all, func(p pair) bool { return part > 0 || !sampled(o.name, p) })
 	}
-	return slices.DeleteFunc(all, func(p pair) bool { return !strings.HasPrefix(p.course, os.Getenv(overlapCourse)) })
+	kinds := regexp.MustCompile(os.Getenv(overlapKinds))
+	return slices.DeleteFunc(all, func(p pair) bool {
+		return !strings.HasPrefix(p.course, os.Getenv(overlapCourse)) ||
+			!kinds.MatchString(p.first.Name) && !kinds.MatchString(p.second.Name)
+	})
 }
 
 // meet reports whether two kinds of a stage meet there.
@@ -332,8 +340,8 @@ func traitsOf(f *v1alpha1.RedisFault) contract.Traits {
 	return faults.TraitsOf(&f.Spec)
 }
 
-// report stores the rows, if a file is named, and prints a summary. Rows that the file has of other stages stay: the
-// stages may run one by one.
+// report stores the rows, if a file is named, and prints a summary. Rows that the file has of other stages, courses and
+// kinds stay: they may run one by one.
 func (o *overlapTable) report(file string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -348,7 +356,8 @@ func (o *overlapTable) report(file string) error {
 	}
 	earlier = slices.DeleteFunc(earlier, func(e overlapRow) bool {
 		return slices.ContainsFunc(o.rows, func(r overlapRow) bool {
-			return r.On == e.On && r.kind() == e.kind()
+			return r.On == e.On && r.Course == e.Course &&
+				(r.kind() == schedules || r.First == e.First && r.Second == e.Second)
 		})
 	})
 	o.rows = append(earlier, o.rows...)
