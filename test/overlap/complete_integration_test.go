@@ -26,7 +26,10 @@ var apart = []struct {
 		ofReplication, ofSentinels,
 		"without sentinels, a Failover is refused where sentinels watch: TestFailoverBySentinelIsRefused",
 	},
-	{ofPower, stage.Kinds, "a NodeLoss without power: with Taint it meets the rest, and what acts on a node is the same"},
+	{
+		ofPower, slices.Concat(ofFile, ofScaling, ofReplication, ofSentinels, ofCluster, ofNetwork, ofDisk, ofMesh),
+		"acts on a node, not on the Redis there: NodeLoss with Taint meets these",
+	},
 	{
 		ofDisk, slices.Concat(ofFile, ofScaling, ofReplication, ofSentinels, ofCluster, ofMesh),
 		"a pod beside a server with a volume, which changes neither the server nor its workload: with what acts on one server it " +

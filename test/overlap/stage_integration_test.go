@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/crashtest"
 	"github.com/redquake/redquake/internal/testing/meshplace"
 	"github.com/redquake/redquake/internal/testing/operatortest"
+	"github.com/redquake/redquake/internal/testing/powertest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/testing/sim"
 	"github.com/redquake/redquake/internal/testing/stage"
@@ -111,6 +112,10 @@ var overlaps = []overlapping{
 		kinds: slices.Concat(ofDisk, ofNetwork, oneServer), meets: ofDisk,
 	},
 	{
+		name: "power", splits: 2, scene: stage.FleetOf(1, powered), pairsOnly: true, kinds: slices.Concat(ofPower, oneServer),
+		meets: ofPower,
+	},
+	{
 		name: "chaosmesh", splits: 12, on: meshplace.New, scene: withMesh(stage.FleetOf(1, complete)), pairsOnly: true,
 		kinds: slices.Concat(ofMesh, oneServer), meets: ofMesh,
 	},
@@ -141,6 +146,12 @@ func complete(f *stage.Fleet, set *appsv1.StatefulSet) {
 func stored(f *stage.Fleet, set *appsv1.StatefulSet) {
 	complete(f, set)
 	f.Options = append(f.Options, "--appendonly", "yes")
+}
+
+// powered is complete, and a hook switches the nodes.
+func powered(f *stage.Fleet, set *appsv1.StatefulSet) {
+	complete(f, set)
+	f.PowerHook = (&powertest.Grid{Client: f.Client}).Serve(f.T)
 }
 
 // followedFleet is the scene of a StatefulSet of three servers whose load follows the primary: ClientKill finds its
