@@ -327,7 +327,7 @@ func (a Announcer) workloadReferences(ctx context.Context, c *Change) []*corev1.
 		err := a.APIReader.Get(ctx, client.ObjectKey{Namespace: c.After.Namespace, Name: name},
 			set)
 		if err != nil {
-			log.FromContext(ctx).V(1).Info("No event on a StatefulSet", "statefulSet", name, "cause",
+			log.FromContext(ctx).Info("No event on a StatefulSet", "statefulSet", name, "cause",
 				err.Error())
 			continue
 		}

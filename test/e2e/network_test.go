@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
@@ -65,6 +69,52 @@ func TestNetworkFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCutFromOperator cuts a server off from its operator, a Deployment in another namespace whose pod asks the server some
+// ten times a second: it gets no answer while the cut lasts, and the clients of the load do not notice.
+func TestCutFromOperator(t *testing.T) {
+	t.Parallel()
+	n, operators := privilegedNamespace(t, "e2e-cutoff-"), newNamespace(t, "asking")
+	n.applyRedis(nil)
+	deployment := idleDeployment("redis-operator", 1)
+	deployment.Spec.Template.Spec.Containers[0].Command = asks(n.redisPod().Status.PodIP).Containers[0].Command
+	operators.create(deployment)
+	operators.replicasAre(deployment.Name, 1)
+	n.create(n.steadyLoad("base", standaloneTarget(), 10*time.Minute))
+	n.waitLoadTest("base", patience, v1alpha1.ReasonRunning)
+	n.flows("redis")
+
+	const lasts = 8 * time.Second
+	done := n.breaks("networkPartitionOperator", "redis", faultOn("base", "cut", v1alpha1.FaultNetworkPartition,
+		func(s *v1alpha1.RedisFaultSpec) {
+			s.Action.NetworkPartition = &v1alpha1.NetworkPartition{
+				Peers:    []v1alpha1.NetworkPeer{v1alpha1.PeerOperator},
+				Operator: &v1alpha1.OperatorReference{Deployment: deployment.Name, Namespace: operators.name},
+			}
+			s.Duration = span(lasts)
+		}), nil)
+	_, gap := longestGap(operators.answers(operators.podOf(deployment).Name), done.Status.InjectedAt.Time)
+	outage := done.Status.Impact.Outage.Value.Duration
+	t.Logf("the operator had no answer for %s; outage of the load %s", gap.Round(time.Millisecond), outage)
+	// asked again half a second after a question without an answer
+	if gap < lasts-100*time.Millisecond || gap > lasts+2*time.Second {
+		t.Errorf("the operator had no answer for %s, want %s", gap, lasts)
+	}
+	if outage > lasts/2 {
+		t.Errorf("the load had an outage of %s", outage)
+	}
+}
+
+// podOf is the only pod of a Deployment.
+func (n *namespace) podOf(deployment *appsv1.Deployment) *corev1.Pod {
+	n.Helper()
+	var pods corev1.PodList
+	if err := cluster.List(n.Context(), &pods, client.InNamespace(n.name),
+		client.MatchingLabels(deployment.Spec.Selector.MatchLabels)); err != nil || len(pods.Items) != 1 {
+		n.Fatalf("%d pods of %s, %v", len(pods.Items), deployment.Name, err)
+	}
+	return &pods.Items[0]
 }
 
 // TestNetworkFaultsAreRefused holds that nothing is changed where the cluster does not admit the container, or the rules

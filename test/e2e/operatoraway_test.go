@@ -60,43 +60,47 @@ func TestCutEndsWithoutOperator(t *testing.T) {
 	n.waitFault(fault.Name, 8*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered, v1alpha1.ReasonInconclusive)
 }
 
-// observer is a client in a pod of its own, which asks a server for its time some ten times a second, and waits for half
-// a second: the result returns the answers.
+// observer is a client in a pod of its own, see asks: the result returns the answers.
 func (n *namespace) observer(address string) func() []time.Time {
 	n.Helper()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "observer"},
-		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: new(int64(0)),
-			Containers: []corev1.Container{{
-				Name: "observer", Image: "docker.io/library/redis:7", ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: []string{
-					"sh", "-c",
-					"while :; do timeout 0.5 redis-cli -h " + address + " time 2> /dev/null; sleep 0.05; done",
-				},
-			}},
-		},
-	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "observer"}, Spec: asks(address)}
 	n.create(pod)
 	n.podReady(pod.Name, patience)
-	return func() []time.Time {
-		n.Helper()
-		text, err := cluster.clientset.CoreV1().Pods(n.name).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(n.Context())
-		if err != nil {
-			n.Fatal(err)
-		}
-		var seen []time.Time
-		words := strings.Fields(string(text))
-		for i := 0; i+1 < len(words); i += 2 { // the second of two may still be missing
-			seconds, bad := strconv.ParseInt(words[i], 10, 64)
-			micros, worse := strconv.ParseInt(words[i+1], 10, 64)
-			if err := errors.Join(bad, worse); err != nil {
-				n.Fatalf("the observer wrote %q: %v", words[i:i+2], err)
-			}
-			seen = append(seen, time.Unix(seconds, 1000*micros))
-		}
-		return seen
+	return func() []time.Time { return n.answers(pod.Name) }
+}
+
+// asks is a pod that asks a server for its time some ten times a second, waits for half a second, and prints the answers.
+func asks(address string) corev1.PodSpec {
+	return corev1.PodSpec{
+		TerminationGracePeriodSeconds: new(int64(0)),
+		Containers: []corev1.Container{{
+			Name: "observer", Image: "docker.io/library/redis:7", ImagePullPolicy: corev1.PullIfNotPresent,
+			Command: []string{
+				"sh", "-c",
+				"while :; do timeout 0.5 redis-cli -h " + address + " time 2> /dev/null; sleep 0.05; done",
+			},
+		}},
 	}
+}
+
+// answers are the times that a pod that asks has printed.
+func (n *namespace) answers(pod string) []time.Time {
+	n.Helper()
+	text, err := cluster.clientset.CoreV1().Pods(n.name).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(n.Context())
+	if err != nil {
+		n.Fatal(err)
+	}
+	var seen []time.Time
+	words := strings.Fields(string(text))
+	for i := 0; i+1 < len(words); i += 2 { // the second of two may still be missing
+		seconds, bad := strconv.ParseInt(words[i], 10, 64)
+		micros, worse := strconv.ParseInt(words[i+1], 10, 64)
+		if err := errors.Join(bad, worse); err != nil {
+			n.Fatalf("the observer wrote %q: %v", words[i:i+2], err)
+		}
+		seen = append(seen, time.Unix(seconds, 1000*micros))
+	}
+	return seen
 }
 
 // operatorAway kills the operator, which stays away until operatorBack, and returns when. No other test may run beside.

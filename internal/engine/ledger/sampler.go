@@ -3,6 +3,10 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"errors"
+	"maps"
+	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,7 +35,9 @@ const (
 
 // Sampler runs during a load, over separate connections. With StaleReads it writes increasing
 // numbers to a register per shard and reads them from each replica; with DualPrimary it sends a
-// write to every node: two nodes that accept it in the same round are two primaries.
+// write to every node: two nodes that accept it in the same round are two primaries. A node that the
+// topology no longer has, as sentinels say nothing of a primary that they cannot reach, is sent
+// writes for as long as its connection lasts.
 // Audit, Options and Now must be set; Options.Writer must be unique within the run; Options.Shards
 // and ShardOf are those of the books.
 type Sampler struct {
@@ -47,6 +53,7 @@ type Sampler struct {
 	registers []*register         // by shard
 	offers    []string            // keys for DualPrimary, by shard
 	nodes     map[string]*sampled // by address
+	former    []Node              // that the topology no longer has, and whose connections may last
 	round     uint64
 }
 
@@ -68,6 +75,8 @@ type ackedWrite struct {
 // sampled is a node's connection.
 type sampled struct {
 	conn       *redis.Conn
+	node       Node // as the topology had it last
+	former     bool // the topology no longer has it
 	avoidUntil int64
 }
 
@@ -88,6 +97,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 			lookAt = now + int64(layoutEvery)
 			if l, err := s.Audit.Discover(ctx); err == nil {
 				layout = l
+				s.take(&layout)
 			}
 		}
 		s.round++
@@ -134,6 +144,43 @@ func (s *Sampler) begin() error {
 	return err
 }
 
+// take notes which nodes the topology has, and which no longer.
+func (s *Sampler) take(layout *Layout) {
+	for _, node := range s.nodes {
+		node.former = true
+	}
+	for _, n := range layout.Nodes {
+		node := s.nodes[n.Address]
+		if node == nil {
+			node = &sampled{}
+			node.conn = redis.NewConn(sampleWithin, s.dialer(node, layout.ShardOf != nil))
+			s.nodes[n.Address] = node
+		}
+		node.node, node.former = n, false
+	}
+	s.former = nil
+	for _, address := range slices.Sorted(maps.Keys(s.nodes)) {
+		if node := s.nodes[address]; node.former {
+			s.former = append(s.former, node.node)
+		}
+	}
+}
+
+// dialer dials a node. A former one is not dialled: its address may be another server's by now, to
+// which nothing must be written.
+func (s *Sampler) dialer(to *sampled, readReplica bool) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		if to.former {
+			return nil, errFormer
+		}
+		ctx, cancel := context.WithTimeout(ctx, sampleWithin)
+		defer cancel()
+		return s.Audit.Dial(ctx, to.node.Address, readReplica)
+	}
+}
+
+var errFormer = errors.New("the topology no longer has this server")
+
 func (s *Sampler) close() {
 	for _, n := range s.nodes {
 		n.conn.Close()
@@ -151,7 +198,7 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 	number := r.next
 	r.next++
-	replies := s.ask(ctx, layout, primary, getCommand(r.key), setCommand(r.key, number))
+	replies := s.ask(ctx, primary, getCommand(r.key), setCommand(r.key, number))
 	if replies != nil {
 		value, ok := numberIn(replies[0])
 		if ok && value < r.last && r.last > r.lost {
@@ -168,7 +215,7 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 			continue
 		}
 		sent := s.Now()
-		replies := s.ask(ctx, layout, n, getCommand(r.key))
+		replies := s.ask(ctx, n, getCommand(r.key))
 		if replies == nil {
 			continue
 		}
@@ -233,12 +280,12 @@ func (r *register) behind(value uint64) (writes uint64, since int64) {
 func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	shard := layout.shardOf(topology.SlotOf([]byte(key)))
 	var took []Node
-	for _, n := range layout.Nodes {
-		if n.Shard == shard && s.accepts(ctx, layout, n, key) {
+	for _, n := range slices.Concat(layout.Nodes, s.former) {
+		if n.Shard == shard && s.accepts(ctx, n, key) {
 			took = append(took, n)
 		}
 	}
-	if len(took) < 2 || !s.accepts(ctx, layout, took[0], key) {
+	if len(took) < 2 || !s.accepts(ctx, took[0], key) {
 		return
 	}
 	now := s.Now()
@@ -250,22 +297,16 @@ func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 }
 
 // accepts reports whether a node acknowledges a write.
-func (s *Sampler) accepts(ctx context.Context, layout *Layout, n Node, key string) bool {
-	replies := s.ask(ctx, layout, n, setCommand(key, s.round))
+func (s *Sampler) accepts(ctx context.Context, n Node, key string) bool {
+	replies := s.ask(ctx, n, setCommand(key, s.round))
 	return replies != nil && !replies[0].IsError()
 }
 
 // ask sends commands to a node in one write, and returns a reply for each; nil if the node did not
 // reply, or is skipped because of that.
-func (s *Sampler) ask(
-	ctx context.Context, layout *Layout, n Node, commands ...[]byte,
-) []resp.Value {
+func (s *Sampler) ask(ctx context.Context, n Node, commands ...[]byte) []resp.Value {
 	node := s.nodes[n.Address]
-	if node == nil {
-		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}
-		s.nodes[n.Address] = node
-	}
-	if s.Now() < node.avoidUntil {
+	if node == nil || s.Now() < node.avoidUntil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, sampleWithin)

@@ -23,6 +23,7 @@ type sampledPair struct {
 	primary, replica *memredis.Server
 	sampler          *Sampler
 	onNow            atomic.Pointer[func()] // called whenever the sampler asks for the time
+	layout           atomic.Pointer[Layout] // instead of both
 }
 
 // replicate copies the register half a millisecond after each round, and delivers it some time later.
@@ -48,6 +49,9 @@ func inVirtualTime(t *testing.T, lag time.Duration, during func(p *sampledPair))
 	p.sampler = &Sampler{
 		Audit: &Audit{
 			Discover: func(context.Context) (Layout, error) {
+				if l := p.layout.Load(); l != nil {
+					return *l, nil
+				}
 				return Layout{Nodes: []Node{{Address: "a:1", Primary: true}, {Address: "b:1"}}}, nil
 			},
 			Dial: func(ctx context.Context, address string, _ bool) (net.Conn, error) {
@@ -185,6 +189,35 @@ func TestSamplerSkipsAHangingNode(t *testing.T) {
 		// after 1855 ms.
 		if want := 2 * 250; writes != want {
 			t.Errorf("%d writes at the primary, want %d", writes, want)
+		}
+	})
+}
+
+// Sentinels promote b, and soon say nothing more of a, which they cannot reach and which goes on accepting writes. a is
+// then replaced by another server with its address, to which nothing is written.
+func TestSamplerOfAPrimaryThatIsNoLongerListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := inVirtualTime(t, time.Hour, func(p *sampledPair) {
+			time.Sleep(2 * time.Second)
+			p.replica.SetReadOnly(false)
+			p.layout.Store(&Layout{Nodes: []Node{{Address: "b:1", Primary: true}, {Address: "a:1"}}})
+			time.Sleep(5 * time.Second)
+			p.layout.Store(&Layout{Nodes: []Node{{Address: "b:1", Primary: true}}})
+			time.Sleep(15 * time.Second)
+			p.primary.SetReadOnly(true)
+			time.Sleep(2 * time.Second)
+			p.primary.SetReadOnly(false)
+			p.primary.Restart()
+			time.Sleep(5 * time.Second)
+			if _, written := p.primary.Get(p.sampler.offers[0]); written {
+				t.Error("a server was written to that the topology does not have")
+			}
+		})
+		d := *r.Dual
+		if d.First < int64(2*time.Second) || d.First > int64(2010*time.Millisecond) || d.Last < int64(21990*time.Millisecond) ||
+			d.Last > int64(22*time.Second) || d.Writes != 4000 {
+			t.Errorf("%d writes were accepted twice from %s to %s, want 4000 from 2 s to 22 s", d.Writes, time.Duration(d.First),
+				time.Duration(d.Last))
 		}
 	})
 }
