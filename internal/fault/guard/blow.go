@@ -154,7 +154,8 @@ func ends(traits contract.Traits) bool {
 // blow is the pods that a fault is about to hit, and those that are hit already.
 type blow struct {
 	now    []string
-	before []Hit // by this fault
+	node   string // that loses its power; "" = none
+	before []Hit  // by this fault
 	others []Hit
 	// the other faults are taken for over, and what they hit for well, except for those beside which
 	// this one acts

@@ -1,8 +1,10 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -258,28 +260,11 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			for i := range tc.more + tc.dead {
 				w.Bystander(fmt.Sprintf("sentinel-%d", i), fmt.Sprintf("10.0.0.%d", i+4))
 			}
-			for n := 1; n <= 3+tc.more; n++ {
-				sentinel := w.Servers.Start(fmt.Sprintf("10.0.0.%d:26379", n), memredis.State{Mode: "sentinel"})
-				if tc.mute {
-					sentinel.Answer("SENTINEL", "-NOPERM this user has no permissions")
-					continue
-				}
-				var peers []any
-				for i := 1; i <= 3+tc.more+tc.dead; i++ {
-					if i != n {
-						peers = append(peers, []any{"runid", fmt.Sprintf("id-%d", i), "ip", fmt.Sprintf("10.0.0.%d", i), "port", "26379"})
-					}
-				}
-				for words, reply := range map[string]any{
-					"SENTINEL MYID":                      fmt.Sprintf("id-%d", n),
-					"SENTINEL MASTERS":                   []any{[]any{"name", "m"}},
-					"SENTINEL MASTER m":                  []any{"name", "m", "flags", "master"},
-					"SENTINEL GET-MASTER-ADDR-BY-NAME m": []any{"10.0.0.1", "6379"},
-					"SENTINEL SENTINELS m":               peers,
-				} {
-					sentinel.Script(words, faulttest.Reply(reply))
-				}
+			var hosts []string
+			for n := range 3 + tc.more + tc.dead {
+				hosts = append(hosts, fmt.Sprintf("10.0.0.%d", n+1))
 			}
+			watchEachOther(w, hosts[:3+tc.more], hosts, tc.mute)
 			deps := w.Deps()
 			if !tc.unnamed {
 				deps.Sentinels = sentinel.Set{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
@@ -290,6 +275,101 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			}
 			_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec,
 				tc.traits)
+			if tc.wantText == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius ||
+				!strings.Contains(p.Message, tc.wantText) {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+// watchEachOther starts sentinels at the IPs, which list those at all hosts. mute ones refuse the user.
+func watchEachOther(w *faulttest.World, ips, hosts []string, mute bool) {
+	for n, host := range ips {
+		sentinel := w.Servers.Start(net.JoinHostPort(host, "26379"), memredis.State{Mode: "sentinel"})
+		if mute {
+			sentinel.Answer("SENTINEL", "-NOPERM this user has no permissions")
+			continue
+		}
+		var peers []any
+		for i, peer := range hosts {
+			if i != n {
+				peers = append(peers, []any{"runid", fmt.Sprintf("id-%d", i), "ip", peer, "port", "26379"})
+			}
+		}
+		for words, reply := range map[string]any{
+			"SENTINEL MYID":                      fmt.Sprintf("id-%d", n),
+			"SENTINEL MASTERS":                   []any{[]any{"name", "m"}},
+			"SENTINEL MASTER m":                  []any{"name", "m", "flags", "master"},
+			"SENTINEL GET-MASTER-ADDR-BY-NAME m": []any{"10.0.0.1", "6379"},
+			"SENTINEL SENTINELS m":               peers,
+		} {
+			sentinel.Script(words, faulttest.Reply(reply))
+		}
+	}
+}
+
+// A node that loses its power takes the sentinels with it that run there in pods of their own.
+func TestSentinelsOnANodeWithoutPower(t *testing.T) {
+	ips := []string{"10.0.0.4", "10.0.0.5", "10.0.0.6"}
+	for name, tc := range map[string]struct {
+		nodes    [3]string // of the sentinels
+		hosts    []string  // by which they know each other
+		method   v1alpha1.LossMethod
+		allow    []v1alpha1.Allowance
+		wantText string
+	}{
+		"one of three": {nodes: [3]string{"node-1", "node-2", "node-3"}, hosts: ips},
+		"two of three": {
+			nodes: [3]string{"node-1", "node-2", "node-1"}, hosts: ips,
+			wantText: "2 of 3 sentinels and leave 1, too few to elect a primary; spec.allow: [MajorityOfSentinels]",
+		},
+		"two of three, allowed": {
+			nodes: [3]string{"node-1", "node-2", "node-1"}, hosts: ips,
+			allow: []v1alpha1.Allowance{v1alpha1.AllowMajorityOfSentinels},
+		},
+		"two of three, which stay": {
+			nodes: [3]string{"node-1", "node-2", "node-1"}, hosts: ips, method: v1alpha1.LossTaint,
+		},
+		"two of three that know each other by name": {
+			nodes:    [3]string{"node-1", "node-2", "node-1"},
+			hosts:    []string{"sentinel-0.redis.shop.svc", "sentinel-1.redis.shop.svc", "sentinel-2.redis.shop.svc"},
+			wantText: "2 of 3 sentinels",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := faulttest.NewWorld(t)
+			for i, role := range []topology.Role{topology.Primary, topology.Replica, topology.Replica} {
+				w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role,
+					func(p *corev1.Pod) { p.Spec.NodeName = fmt.Sprintf("node-%d", i+1) })
+			}
+			for i, node := range tc.nodes {
+				w.Pod(fmt.Sprintf("sentinel-%d", i), fmt.Sprintf("s%d", i), ips[i], "", func(p *corev1.Pod) {
+					p.Labels, p.OwnerReferences, p.Spec.NodeName = map[string]string{"app": "sentinel"}, nil, node
+				})
+			}
+			watchEachOther(w, ips, tc.hosts, false)
+			deps := w.Deps()
+			deps.Sentinels = sentinel.Set{Addresses: []string{net.JoinHostPort(tc.hosts[0], "26379")}, Servers: deps.Servers}
+			spec := &v1alpha1.RedisFaultSpec{
+				Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{
+					Node: "node-1", Method: cmp.Or(tc.method, v1alpha1.LossPower),
+				}},
+				Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll},
+				Allow:  tc.allow,
+			}
+			traits := contract.Traits{Silences: true, WholePod: true, Place: contract.Place{Node: "node-1"}}
+			redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
+			selected, err := Select(t.Context(), redis, spec, traits, nil, nil)
+			if err == nil { // and again, just before it is hit
+				err = Check(t.Context(), redis, spec, traits, &selected.Targets[0], selected.Targets, nil)
+			}
 			if tc.wantText == "" {
 				if err != nil {
 					t.Error(err)

@@ -8,7 +8,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
-	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 // lookBeside looks for sentinels in the pods that are hit, and in the others if there is one.
@@ -20,31 +19,35 @@ func lookBeside(ctx context.Context, redis target.Redis, found []target.Server, 
 	}
 }
 
-// electorate counts those that vote on a failover: all that any of them lists, including those that
-// do not answer, and those that answer.
-type electorate struct{ all, answering int }
+// electorate is who votes on a failover.
+type electorate struct {
+	all, answering int            // all that any of them lists, including those that do not answer
+	elsewhere      []target.Voter // that are hit in pods which are no servers of the target
+}
 
-// electorateOf asks the sentinels for one another where a fault hits any; zero where none answers,
-// or none is hit.
+// electorateOf asks the sentinels for one another where a fault may hit any; zero where none
+// answers, or none is hit.
 func electorateOf(
-	ctx context.Context, sentinels sentinel.Set, found []target.Server, b *blow,
-) electorate {
-	concerned := slices.ContainsFunc(found, func(s target.Server) bool {
+	ctx context.Context, redis target.Redis, found []target.Server, b *blow,
+) (electorate, error) {
+	sentinels := redis.SentinelsAmong(found)
+	concerned := b.node != "" || slices.ContainsFunc(found, func(s target.Server) bool {
 		return isSentinel(&s) &&
 			slices.Contains(b.now, s.Pod.Name)
 	})
 	if len(sentinels.Addresses) == 0 || !concerned {
-		return electorate{}
+		return electorate{}, nil
 	}
 	name, err := sentinels.WatchedName(ctx)
 	if err != nil {
-		return electorate{}
+		return electorate{}, nil //nolint:nilerr // those that do not answer cannot be lost
 	}
 	w, err := sentinels.AskAll(ctx, name)
 	if err != nil {
-		return electorate{}
+		return electorate{}, nil //nolint:nilerr // as above
 	}
-	return electorate{all: w.All, answering: len(w.Answered)}
+	elsewhere, err := b.addSentinels(ctx, redis, w, found)
+	return electorate{all: w.All, answering: len(w.Answered), elsewhere: elsewhere}, err
 }
 
 func isSentinel(s *target.Server) bool {
@@ -53,7 +56,7 @@ func isSentinel(s *target.Server) bool {
 
 // sparesSentinels refuses to hit so many sentinels that the others are no majority.
 func (s *scene) sparesSentinels(b *blow) *tooWide {
-	var voters []target.Voter
+	voters := slices.Clone(s.sentinels.elsewhere)
 	for i := range s.census.Servers {
 		if one := &s.census.Servers[i]; isSentinel(one) {
 			voters = append(voters, target.Voter{

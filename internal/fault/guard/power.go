@@ -1,13 +1,20 @@
 package guard
 
 import (
+	"cmp"
+	"context"
+	"net"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/target/sentinel"
 )
 
 // selectsNode refuses a fault that switches off the machine of a server which it has not selected.
@@ -38,10 +45,51 @@ func (b *blow) addNode(spec *v1alpha1.RedisFaultSpec, found []target.Server) {
 	if !spec.Action.SwitchesPower() {
 		return
 	}
+	b.node = spec.Action.NodeLoss.Node
 	for i := range found {
 		pod := found[i].Pod
-		if pod.Spec.NodeName == spec.Action.NodeLoss.Node && !slices.Contains(b.now, pod.Name) {
+		if pod.Spec.NodeName == b.node && !slices.Contains(b.now, pod.Name) {
 			b.now = append(b.now, pod.Name)
 		}
 	}
+}
+
+// addSentinels adds to the blow the sentinels on its node whose pods are no servers of the target,
+// and returns them. They are in the namespace: the operator asks no others.
+func (b *blow) addSentinels(
+	ctx context.Context, redis target.Redis, asked sentinel.Watchers, found []target.Server,
+) ([]target.Voter, error) {
+	if b.node == "" {
+		return nil, nil
+	}
+	on, err := redis.ListPods(ctx, client.MatchingFields{"spec.nodeName": b.node})
+	if err != nil {
+		return nil, err
+	}
+	on = slices.DeleteFunc(on, func(pod corev1.Pod) bool {
+		return slices.ContainsFunc(found, func(s target.Server) bool { return s.Pod.UID == pod.UID })
+	})
+	var voters []target.Voter
+	for i := range asked.Answered {
+		hosts := asked.HostsOf(i)
+		at := slices.IndexFunc(on, func(pod corev1.Pod) bool { return isAnyOf(hosts, &pod) })
+		if at < 0 {
+			continue
+		}
+		b.now = append(b.now, on[at].Name)
+		voters = append(voters,
+			target.Voter{Name: on[at].Name, Address: asked.Answered[i].Address, Answers: true})
+	}
+	return voters, nil
+}
+
+// isAnyOf reports whether one of the hosts is a pod: its IP, or the name that a headless Service
+// gives it.
+func isAnyOf(hosts []string, pod *corev1.Pod) bool {
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		name, _, _ := strings.Cut(host, ".")
+		return net.ParseIP(host) == nil && name == cmp.Or(pod.Spec.Hostname, pod.Name) ||
+			slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == host }) ||
+			host == pod.Status.PodIP
+	})
 }

@@ -56,7 +56,10 @@ func withinRadius(
 		if traits.WholePod {
 			lookBeside(ctx, redis, census.Servers, b)
 		}
-		s.sentinels = electorateOf(ctx, redis.SentinelsAmong(census.Servers), census.Servers, b)
+		var err error
+		if s.sentinels, err = electorateOf(ctx, redis, census.Servers, b); err != nil {
+			return s, err
+		}
 	}
 	s.forgets = s.askForgetful(ctx, redis, b, traits)
 	err := s.judge(b, spec, traits)

@@ -145,6 +145,25 @@ func (s Set) AskAll(ctx context.Context, name string) (Watchers, error) {
 	return w, nil
 }
 
+// HostsOf are the hosts under which an answering sentinel is known: to who asked it, which may be
+// the name of a Service, and to the others.
+func (w Watchers) HostsOf(i int) []string {
+	addresses := []string{w.Answered[i].Address}
+	for _, other := range w.Answered {
+		if known := other.peers[w.Answered[i].id]; known != "" {
+			addresses = append(addresses, known)
+		}
+	}
+	var hosts []string
+	for _, address := range addresses {
+		host, _, err := net.SplitHostPort(address)
+		if err == nil && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
 // askSome queries sentinels in parallel. It returns one of their errors.
 func (s Set) askSome(
 	ctx context.Context, addresses []string, name string,
