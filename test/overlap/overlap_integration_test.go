@@ -267,7 +267,7 @@ func outcomeOf(f *v1alpha1.RedisFault) []string {
 var expectedRefusals = []string{
 	"is a primary, and would be removed",    // ReplicaScale after a Failover
 	"no server of the target is on node",    // NodeLoss and Drain after the pod was moved
-	"no server that matches is in pod",      // the same if another server is on the node
+	"no server that matches is in",          // the same if another server is on the node, or in the zone
 	"has no replica that could be promoted", // Failover
 	"would hit the last copy in sync",       // PodKill and others while replicas copy the data again
 	"cores, one of them spare",              // IOThreads beside Resources

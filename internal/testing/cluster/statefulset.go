@@ -286,7 +286,9 @@ func (s *StatefulSet) bind(ctx context.Context, claim *corev1.PersistentVolumeCl
 	if err := s.done(s.Client.Create(ctx, claim)); err != nil || i < 0 {
 		return err
 	}
-	claim.Status.Phase = corev1.ClaimBound
+	claim.Status = corev1.PersistentVolumeClaimStatus{
+		Phase: corev1.ClaimBound, Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
+	}
 	return s.done(s.Client.Status().Update(ctx, claim))
 }
 
