@@ -300,7 +300,7 @@ crash-test: ## Kill the operator before and after every step of every kind of fa
 	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestLosses|TestCoordinatedFailoverAfterOperatorCrash)$$' ./test/crash ./internal/fault/failover
 
 .PHONY: overlap
-overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; STAGE=pairs/cluster runs a part of them, OVERLAP_COURSE=beside some courses, OVERLAP_KINDS='^(Drain|ZoneLoss)' those with such a kind, OVERLAP_SEED repeats schedules: build/overlap.json (some hours)
+overlap: ## Run pairs of all kinds of faults and 200 random schedules on the same Redis; STAGE=pairs/cluster runs a part of them, OVERLAP_COURSE=beside the pairs of some courses, OVERLAP_KINDS='^(Drain|ZoneLoss)' those with such a kind, OVERLAP_SEED repeats schedules: build/overlap.json (some hours)
 	mkdir -p build
 	$(if $(STAGE)$(OVERLAP_COURSE)$(OVERLAP_KINDS),,rm -f build/overlap.json)
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_OVERLAP_OUT=$(CURDIR)/build/overlap.json \

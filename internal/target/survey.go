@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -150,6 +151,46 @@ func (r Redis) SentinelsBeside(ctx context.Context, found []Server, of func(*Ser
 		})
 	}
 	_ = asking.Wait() // a sentinel that does not answer cannot be lost
+}
+
+// SentinelsApart looks for sentinels in pods of which none is a server that was found: it returns the
+// pods' names by the sentinels' IDs. One that does not tell its ID is not among them.
+func (r Redis) SentinelsApart(ctx context.Context, pods []corev1.Pod, found []Server) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, confine.QueryTimeout)
+	defer cancel()
+	sentinels := r.besideLogin()
+	podAt := map[string]string{} // by address; "" = of a server that was found
+	for i := range pods {
+		for _, port := range sentinels.PortsIn(&pods[i]) {
+			podAt[net.JoinHostPort(pods[i].Status.PodIP, port)] = pods[i].Name
+		}
+	}
+	for i := range found {
+		podAt[found[i].Address], podAt[found[i].sentinelAt] = "", ""
+	}
+	delete(podAt, "")
+	var mu sync.Mutex
+	apart, known := map[string]string{}, map[string]bool{}
+	var asking errgroup.Group
+	asking.SetLimit(surveyed)
+	for address, pod := range podAt {
+		asking.Go(func() error {
+			id, err := sentinels.IDAt(ctx, address)
+			if err != nil {
+				return nil //nolint:nilerr // there is none
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if known[id] = known[id] || pod == ""; !known[id] {
+				apart[id] = pod
+			} else {
+				delete(apart, id)
+			}
+			return nil
+		})
+	}
+	_ = asking.Wait()
+	return apart
 }
 
 // besideLogin is how sentinels beside servers are queried: as those of the target, else without a

@@ -24,6 +24,8 @@ const (
 	layoutEvery = time.Second
 	// sampleWithin is the time limit for a reply.
 	sampleWithin = 250 * time.Millisecond
+	// formerWithin is that of a former primary, which is not dialled again.
+	formerWithin = 2 * time.Second
 	// avoidFor is how long a node that did not reply is skipped.
 	avoidFor = 500 * time.Millisecond
 	// registerLife is the TTL of a register after its last write.
@@ -35,9 +37,9 @@ const (
 
 // Sampler runs during a load, over separate connections. With StaleReads it writes increasing
 // numbers to a register per shard and reads them from each replica; with DualPrimary it sends a
-// write to every node: two nodes that accept it in the same round are two primaries. A node that the
-// topology no longer has, as sentinels say nothing of a primary that they cannot reach, is sent
-// writes for as long as its connection lasts.
+// write to every node: two nodes that accept it in the same round are two primaries. A primary that
+// the topology no longer has, as sentinels say nothing of one that they cannot reach, is sent writes
+// for as long as it replies to them.
 // Audit, Options and Now must be set; Options.Writer must be unique within the run; Options.Shards
 // and ShardOf are those of the books.
 type Sampler struct {
@@ -53,8 +55,8 @@ type Sampler struct {
 	registers []*register         // by shard
 	offers    []string            // keys for DualPrimary, by shard
 	nodes     map[string]*sampled // by address
-	former    []Node              // that the topology no longer has, and whose connections may last
-	round     uint64
+	former    []Node              // primaries that the topology no longer has
+	offered   uint64              // the number of the latest write of DualPrimary
 }
 
 // register is one shard's key and its state.
@@ -76,6 +78,7 @@ type ackedWrite struct {
 type sampled struct {
 	conn       *redis.Conn
 	node       Node // as the topology had it last
+	wasPrimary bool
 	former     bool // the topology no longer has it
 	avoidUntil int64
 }
@@ -100,7 +103,6 @@ func (s *Sampler) Run(ctx context.Context) error {
 				s.take(&layout)
 			}
 		}
-		s.round++
 		for shard := range s.registers {
 			if s.StaleReads {
 				s.sampleRegister(ctx, &layout, s.registers[shard])
@@ -144,7 +146,8 @@ func (s *Sampler) begin() error {
 	return err
 }
 
-// take notes which nodes the topology has, and which no longer.
+// take notes which nodes the topology has, and which primaries it no longer has. Another former node
+// is left alone: a replica may have been taken out, to be a server of its own.
 func (s *Sampler) take(layout *Layout) {
 	for _, node := range s.nodes {
 		node.former = true
@@ -153,17 +156,28 @@ func (s *Sampler) take(layout *Layout) {
 		node := s.nodes[n.Address]
 		if node == nil {
 			node = &sampled{}
-			node.conn = redis.NewConn(sampleWithin, s.dialer(node, layout.ShardOf != nil))
+			node.conn = redis.NewConn(0, s.dialer(node, layout.ShardOf != nil))
 			s.nodes[n.Address] = node
 		}
 		node.node, node.former = n, false
+		node.wasPrimary = node.wasPrimary || n.Primary
 	}
 	s.former = nil
 	for _, address := range slices.Sorted(maps.Keys(s.nodes)) {
-		if node := s.nodes[address]; node.former {
+		node := s.nodes[address]
+		switch {
+		case node.former && node.wasPrimary && s.DualPrimary:
 			s.former = append(s.former, node.node)
+		case node.former:
+			s.forget(address)
 		}
 	}
+}
+
+func (s *Sampler) forget(address string) {
+	s.nodes[address].conn.Close()
+	delete(s.nodes, address)
+	s.former = slices.DeleteFunc(s.former, func(n Node) bool { return n.Address == address })
 }
 
 // dialer dials a node. A former one is not dialled: its address may be another server's by now, to
@@ -275,17 +289,42 @@ func (r *register) behind(value uint64) (writes uint64, since int64) {
 	return writes, since
 }
 
-// offer sends a write to every node of a shard. If two accept it, the first is checked again: a
-// primary that was demoted in between rejects it then.
+// offer sends a write to every node of a shard. If two accept it, they are asked again: a primary
+// that was demoted in between rejects it then, and one that has two addresses has the write that was
+// sent to the other one.
 func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	shard := layout.shardOf(topology.SlotOf([]byte(key)))
-	var took []Node
+	took := map[Node]uint64{} // the number of the write
+	var in []Node             // their order
 	for _, n := range slices.Concat(layout.Nodes, s.former) {
-		if n.Shard == shard && s.accepts(ctx, n, key) {
-			took = append(took, n)
+		if n.Shard != shard {
+			continue
+		}
+		s.offered++
+		replies := s.ask(ctx, n, setCommand(key, s.offered))
+		switch {
+		case replies == nil:
+		case !replies[0].IsError():
+			took[n] = s.offered
+			in = append(in, n)
+		case isDemotion(replies[0]) && s.nodes[n.Address].former:
+			s.forget(n.Address)
 		}
 	}
-	if len(took) < 2 || !s.accepts(ctx, took[0], key) {
+	if len(in) < 2 {
+		return
+	}
+	primaries := 0
+	for _, n := range in {
+		replies := s.ask(ctx, n, getCommand(key), setCommand(key, took[n]))
+		if replies == nil || replies[1].IsError() {
+			continue
+		}
+		if has, ok := numberIn(replies[0]); ok && has == took[n] {
+			primaries++
+		}
+	}
+	if primaries < 2 {
 		return
 	}
 	now := s.Now()
@@ -293,13 +332,13 @@ func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 		s.dual.First = now
 	}
 	s.dual.Last = now
-	s.dual.Writes += uint64(len(took) - 1)
+	s.dual.Writes += uint64(primaries - 1)
 }
 
-// accepts reports whether a node acknowledges a write.
-func (s *Sampler) accepts(ctx context.Context, n Node, key string) bool {
-	replies := s.ask(ctx, n, setCommand(key, s.round))
-	return replies != nil && !replies[0].IsError()
+// isDemotion reports whether a node refused a write because it is a primary no longer.
+func isDemotion(reply resp.Value) bool {
+	class := resp.Classify([]byte(reply.Text))
+	return class == record.ClassReadOnly || class == record.ClassMoved
 }
 
 // ask sends commands to a node in one write, and returns a reply for each; nil if the node did not
@@ -309,12 +348,20 @@ func (s *Sampler) ask(ctx context.Context, n Node, commands ...[]byte) []resp.Va
 	if node == nil || s.Now() < node.avoidUntil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
+	within := sampleWithin
+	if node.former {
+		within = formerWithin
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	replies, err := node.conn.Exchange(ctx, bytes.Join(commands, nil), len(commands))
-	if err != nil {
+	switch {
+	case err == nil:
+		return replies
+	case node.former:
+		s.forget(n.Address)
+	default:
 		node.avoidUntil = s.Now() + int64(avoidFor)
-		return nil
 	}
-	return replies
+	return nil
 }

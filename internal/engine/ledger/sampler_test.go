@@ -223,3 +223,72 @@ func TestTruthTwoPrimariesOfWhichOneIsNotListed(t *testing.T) {
 			"4000", strconv.FormatUint(d.Writes, 10), d.Writes == 4000 && near(d.First, 2) && near(d.Last, 22))
 	})
 }
+
+// What a server does that the topology no longer has.
+func TestSamplerOfServersThatAreNotListed(t *testing.T) {
+	alone := func(address string) *Layout { return &Layout{Nodes: []Node{{Address: address, Primary: true}}} }
+	for name, tc := range map[string]struct {
+		during      func(p *sampledPair)
+		least, most uint64 // writes that were accepted twice
+		spared      func(p *sampledPair) *memredis.Server
+	}{
+		"the same server by another name": {during: func(p *sampledPair) {
+			dial := p.sampler.Audit.Dial
+			p.sampler.Audit.Dial = func(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+				if address == "a.redis:1" {
+					address = "a:1"
+				}
+				return dial(ctx, address, readReplica)
+			}
+			time.Sleep(2 * time.Second)
+			p.layout.Store(&Layout{Nodes: []Node{{Address: "a.redis:1", Primary: true}, {Address: "b:1"}}})
+			time.Sleep(10 * time.Second)
+		}},
+		"a primary that stalls for 300 ms of 20 s": {least: 3900, most: 3960, during: func(p *sampledPair) {
+			time.Sleep(2 * time.Second)
+			p.replica.SetReadOnly(false)
+			p.layout.Store(alone("b:1"))
+			time.Sleep(3 * time.Second)
+			p.primary.Stop()
+			time.Sleep(300 * time.Millisecond)
+			p.primary.Continue()
+			time.Sleep(16700 * time.Millisecond)
+		}},
+		"a replica that is taken out, to be a primary": {during: func(p *sampledPair) {
+			time.Sleep(2 * time.Second)
+			p.layout.Store(alone("a:1"))
+			time.Sleep(2 * time.Second)
+			p.replica.SetReadOnly(false)
+			time.Sleep(5 * time.Second)
+		}, spared: func(p *sampledPair) *memredis.Server { return p.replica }},
+		"a primary that is demoted and taken out, to be a primary": {during: func(p *sampledPair) {
+			p.primary.SetReadOnly(true)
+			p.replica.SetReadOnly(false)
+			p.layout.Store(alone("b:1"))
+			time.Sleep(2 * time.Second)
+			p.primary.Evict(p.sampler.offers[0])
+			p.primary.SetReadOnly(false)
+			time.Sleep(5 * time.Second)
+		}, spared: func(p *sampledPair) *memredis.Server { return p.primary }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := inVirtualTime(t, time.Hour, func(p *sampledPair) {
+					tc.during(p)
+					if tc.spared == nil {
+						return
+					}
+					if _, written := tc.spared(p).Get(p.sampler.offers[0]); written {
+						t.Error("it was written to")
+					}
+					if n := len(p.sampler.nodes); n != 1 {
+						t.Errorf("%d servers are kept", n)
+					}
+				})
+				if n := r.Dual.Writes; n < tc.least || n > tc.most {
+					t.Errorf("%d writes were accepted twice, want %d to %d", n, tc.least, tc.most)
+				}
+			})
+		})
+	}
+}

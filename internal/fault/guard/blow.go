@@ -20,6 +20,7 @@ type Hit struct {
 	Removed bool // with its pod, by a smaller number of replicas
 	// the fault that is judged acts beside it: the server is missed, and not waited for
 	Beside bool
+	Power  bool // with its machine, and all else on it
 	// what the server was when the fault selected it
 	UID, RunID string
 	Restarts   int32 // of its container
@@ -96,6 +97,7 @@ func HitsOf(
 			Copies:  t.Copies,
 			Over:    !silenced,
 			Beside:  silenced && slices.Contains(judged.Spec.Beside, f.Name),
+			Power:   f.Spec.Action.SwitchesPower(),
 
 			UID:      t.UID,
 			RunID:    t.RunID,

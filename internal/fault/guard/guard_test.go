@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -315,69 +318,135 @@ func watchEachOther(w *faulttest.World, ips, hosts []string, mute bool) {
 	}
 }
 
-// A node that loses its power takes the sentinels with it that run there in pods of their own.
+// A node that loses its power takes the sentinels with it that run there in pods of their own, however they are known.
 func TestSentinelsOnANodeWithoutPower(t *testing.T) {
 	ips := []string{"10.0.0.4", "10.0.0.5", "10.0.0.6"}
+	onHost := []string{"10.0.1.1", "10.0.1.2", "10.0.1.3"} // also the servers' there
+	one, two := []string{"node-1", "node-2", "node-3"}, []string{"node-1", "node-2", "node-1"}
+	const tooMany = "2 of 3 sentinels and leave 1, too few to elect a primary; spec.allow: [MajorityOfSentinels]"
+	declares := func(port int32) func(int, *corev1.Pod) {
+		return func(_ int, p *corev1.Pod) {
+			p.Spec.HostNetwork = true
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: port, Name: "sentinel"}}
+		}
+	}
 	for name, tc := range map[string]struct {
-		nodes    [3]string // of the sentinels
-		hosts    []string  // by which they know each other
-		method   v1alpha1.LossMethod
-		allow    []v1alpha1.Allowance
-		wantText string
+		nodes   []string // of the sentinels
+		ips     []string // theirs; nil = those of pods
+		hosts   []string // by which they know each other; nil = these IPs
+		given   string   // host of the one that the target names; "" = the first of them
+		change  func(i int, p *corev1.Pod)
+		also    *corev1.Pod // what differs in another pod of the node
+		method  v1alpha1.LossMethod
+		allow   v1alpha1.Allowance
+		others  []Hit
+		refused string
+		waits   bool
 	}{
-		"one of three": {nodes: [3]string{"node-1", "node-2", "node-3"}, hosts: ips},
-		"two of three": {
-			nodes: [3]string{"node-1", "node-2", "node-1"}, hosts: ips,
-			wantText: "2 of 3 sentinels and leave 1, too few to elect a primary; spec.allow: [MajorityOfSentinels]",
-		},
-		"two of three, allowed": {
-			nodes: [3]string{"node-1", "node-2", "node-1"}, hosts: ips,
-			allow: []v1alpha1.Allowance{v1alpha1.AllowMajorityOfSentinels},
-		},
-		"two of three, which stay": {
-			nodes: [3]string{"node-1", "node-2", "node-1"}, hosts: ips, method: v1alpha1.LossTaint,
-		},
+		"one of three":             {nodes: one},
+		"two of three":             {nodes: two, refused: tooMany},
+		"two of three, allowed":    {nodes: two, allow: v1alpha1.AllowMajorityOfSentinels},
+		"two of three, which stay": {nodes: two, method: v1alpha1.LossTaint},
 		"two of three that know each other by name": {
-			nodes:    [3]string{"node-1", "node-2", "node-1"},
-			hosts:    []string{"sentinel-0.redis.shop.svc", "sentinel-1.redis.shop.svc", "sentinel-2.redis.shop.svc"},
-			wantText: "2 of 3 sentinels",
+			nodes: two, hosts: []string{"sentinel-0.redis.shop.svc", "sentinel-1.redis.shop.svc", "sentinel-2.redis.shop.svc"},
+			refused: tooMany,
 		},
+		"two of three, each behind a Service": {
+			nodes: two, hosts: []string{"10.96.0.10", "10.96.0.11", "10.96.0.12"}, refused: tooMany,
+		},
+		"two of three, each behind a Service whose name they give": {
+			nodes: two, hosts: []string{"announce-0.shop.svc", "announce-1.shop.svc", "announce-2.shop.svc"}, refused: tooMany,
+		},
+		"the only one, known by its Service": {
+			nodes: one[:1], given: "announce-0.shop.svc", refused: "1 of 1 sentinels",
+		},
+		"one of three, whose pods have the name of the Service": {
+			nodes: []string{"node-2", "node-1", "node-3"}, given: "announce-0.shop.svc",
+			change: func(_ int, p *corev1.Pod) { p.Spec.Hostname = "announce-0" },
+		},
+		"one of three in the network of the node": {nodes: one, ips: onHost, change: declares(26379)},
+		"two of three in the network of the node": {
+			nodes: []string{"node-1", "node-2"}, ips: onHost[:2], hosts: onHost, change: declares(26379), refused: "1 of 3 sentinels",
+		},
+		"one of three, and an ended pod had the address of another": {
+			nodes: one, also: &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded, PodIP: ips[1]}},
+		},
+		"one of two, while another fault keeps the third": {
+			nodes: one[:2], hosts: ips, refused: "1 of 3 sentinels", waits: true,
+			others: []Hit{{Pod: "redis-2", Address: "10.0.0.3:6379", Fault: "other", UID: "u2", Power: true}},
+		},
+		"one of two, and the third is down": {nodes: one[:2], hosts: ips, refused: "1 of 3 sentinels"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := faulttest.NewWorld(t)
-			for i, role := range []topology.Role{topology.Primary, topology.Replica, topology.Replica} {
-				w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role,
-					func(p *corev1.Pod) { p.Spec.NodeName = fmt.Sprintf("node-%d", i+1) })
-			}
-			for i, node := range tc.nodes {
-				w.Pod(fmt.Sprintf("sentinel-%d", i), fmt.Sprintf("s%d", i), ips[i], "", func(p *corev1.Pod) {
-					p.Labels, p.OwnerReferences, p.Spec.NodeName = map[string]string{"app": "sentinel"}, nil, node
+			var services []client.Object
+			for i := range 3 {
+				services = append(services, &corev1.Service{
+					ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: fmt.Sprintf("announce-%d", i)},
+					Spec: corev1.ServiceSpec{
+						Selector: map[string]string{"sentinel": strconv.Itoa(i)}, ClusterIP: fmt.Sprintf("10.96.0.%d", 10+i),
+						Ports: []corev1.ServicePort{{Port: 26379, TargetPort: intstr.FromInt32(26379)}},
+					},
 				})
 			}
-			watchEachOther(w, ips, tc.hosts, false)
+			w := faulttest.NewWorld(t, services...)
+			for i, role := range []topology.Role{topology.Primary, topology.Replica, topology.Replica} {
+				ip := fmt.Sprintf("10.0.0.%d", i+1)
+				if tc.ips != nil {
+					ip = onHost[i]
+				}
+				w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), ip, role, func(p *corev1.Pod) {
+					p.Spec.NodeName, p.Spec.HostNetwork = fmt.Sprintf("node-%d", i+1), tc.ips != nil
+				})
+			}
+			if tc.ips == nil {
+				tc.ips = ips[:len(tc.nodes)]
+			}
+			if tc.hosts == nil {
+				tc.hosts = tc.ips
+			}
+			apart := func(name, ip, node string, change func(*corev1.Pod)) {
+				w.Pod(name, "u-"+name, ip, "", func(p *corev1.Pod) {
+					p.Labels, p.OwnerReferences, p.Spec.NodeName = nil, nil, node
+					change(p)
+				})
+			}
+			for i, node := range tc.nodes {
+				apart(fmt.Sprintf("sentinel-%d", i), tc.ips[i], node, func(p *corev1.Pod) {
+					p.Labels = map[string]string{"sentinel": strconv.Itoa(i)}
+					if tc.change != nil {
+						tc.change(i, p)
+					}
+				})
+			}
+			if tc.also != nil {
+				apart("other", tc.also.Status.PodIP, "node-1", func(p *corev1.Pod) { p.Status.Phase = tc.also.Status.Phase })
+			}
+			watchEachOther(w, tc.ips, tc.hosts, false)
 			deps := w.Deps()
-			deps.Sentinels = sentinel.Set{Addresses: []string{net.JoinHostPort(tc.hosts[0], "26379")}, Servers: deps.Servers}
+			deps.Sentinels = sentinel.Set{
+				Addresses: []string{net.JoinHostPort(cmp.Or(tc.given, tc.hosts[0]), "26379")}, Servers: deps.Servers,
+			}
 			spec := &v1alpha1.RedisFaultSpec{
 				Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{
 					Node: "node-1", Method: cmp.Or(tc.method, v1alpha1.LossPower),
 				}},
 				Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll},
-				Allow:  tc.allow,
+				Allow:  []v1alpha1.Allowance{v1alpha1.AllowAllCopies, tc.allow},
 			}
 			traits := contract.Traits{Silences: true, WholePod: true, Place: contract.Place{Node: "node-1"}}
 			redis := faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis
-			selected, err := Select(t.Context(), redis, spec, traits, nil, nil)
+			selected, err := Select(t.Context(), redis, spec, traits, nil, tc.others)
 			if err == nil { // and again, just before it is hit
-				err = Check(t.Context(), redis, spec, traits, &selected.Targets[0], selected.Targets, nil)
+				err = Check(t.Context(), redis, spec, traits, &selected.Targets[0], selected.Targets, tc.others)
 			}
-			if tc.wantText == "" {
+			if tc.refused == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius ||
-				!strings.Contains(p.Message, tc.wantText) {
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || p.Lasting == tc.waits ||
+				!strings.Contains(p.Message, tc.refused) {
 				t.Errorf("%+v", p)
 			}
 		})

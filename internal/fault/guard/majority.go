@@ -129,8 +129,11 @@ func count(voters []target.Voter, b *blow, known electorate) (lost, left, all in
 			held = append(held, kept)
 		}
 	}
-	if known.all == 0 {
+	switch {
+	case known.all == 0:
 		known = seen
+	case b.passed && slices.ContainsFunc(b.others, func(h Hit) bool { return h.Power && !h.Beside }):
+		known.answering = known.all // those that do not answer may be on the machine that is off
 	}
 	return lost, max(0, known.answering-lost), known.all, held
 }

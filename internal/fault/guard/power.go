@@ -1,9 +1,7 @@
 package guard
 
 import (
-	"cmp"
 	"context"
-	"net"
 	"slices"
 	"strings"
 
@@ -54,7 +52,7 @@ func (b *blow) addNode(spec *v1alpha1.RedisFaultSpec, found []target.Server) {
 	}
 }
 
-// addSentinels adds to the blow the sentinels on its node whose pods are no servers of the target,
+// addSentinels adds to the blow the sentinels on its node in pods that are no servers of the target,
 // and returns them. They are in the namespace: the operator asks no others.
 func (b *blow) addSentinels(
 	ctx context.Context, redis target.Redis, asked sentinel.Watchers, found []target.Server,
@@ -67,29 +65,15 @@ func (b *blow) addSentinels(
 		return nil, err
 	}
 	on = slices.DeleteFunc(on, func(pod corev1.Pod) bool {
-		return slices.ContainsFunc(found, func(s target.Server) bool { return s.Pod.UID == pod.UID })
+		return pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" ||
+			slices.ContainsFunc(found, func(s target.Server) bool { return s.Pod.UID == pod.UID })
 	})
 	var voters []target.Voter
-	for i := range asked.Answered {
-		hosts := asked.HostsOf(i)
-		at := slices.IndexFunc(on, func(pod corev1.Pod) bool { return isAnyOf(hosts, &pod) })
-		if at < 0 {
-			continue
+	for id, pod := range redis.SentinelsApart(ctx, on, found) {
+		if asked.Has(id) {
+			b.now = append(b.now, pod)
+			voters = append(voters, target.Voter{Name: pod, Answers: true})
 		}
-		b.now = append(b.now, on[at].Name)
-		voters = append(voters,
-			target.Voter{Name: on[at].Name, Address: asked.Answered[i].Address, Answers: true})
 	}
 	return voters, nil
-}
-
-// isAnyOf reports whether one of the hosts is a pod: its IP, or the name that a headless Service
-// gives it.
-func isAnyOf(hosts []string, pod *corev1.Pod) bool {
-	return slices.ContainsFunc(hosts, func(host string) bool {
-		name, _, _ := strings.Cut(host, ".")
-		return net.ParseIP(host) == nil && name == cmp.Or(pod.Spec.Hostname, pod.Name) ||
-			slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == host }) ||
-			host == pod.Status.PodIP
-	})
 }

@@ -145,23 +145,9 @@ func (s Set) AskAll(ctx context.Context, name string) (Watchers, error) {
 	return w, nil
 }
 
-// HostsOf are the hosts under which an answering sentinel is known: to who asked it, which may be
-// the name of a Service, and to the others.
-func (w Watchers) HostsOf(i int) []string {
-	addresses := []string{w.Answered[i].Address}
-	for _, other := range w.Answered {
-		if known := other.peers[w.Answered[i].id]; known != "" {
-			addresses = append(addresses, known)
-		}
-	}
-	var hosts []string
-	for _, address := range addresses {
-		host, _, err := net.SplitHostPort(address)
-		if err == nil && !slices.Contains(hosts, host) {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
+// Has reports whether the sentinel with an ID is among those that answered.
+func (w Watchers) Has(id string) bool {
+	return slices.ContainsFunc(w.Answered, func(a Watcher) bool { return a.id == id })
 }
 
 // askSome queries sentinels in parallel. It returns one of their errors.
@@ -191,12 +177,11 @@ func (s Set) askSome(
 }
 
 func (s Set) askOne(ctx context.Context, address, name string) (Watcher, error) {
-	w := Watcher{Address: address}
-	id, err := s.Do(ctx, address, "MYID")
+	id, err := s.IDAt(ctx, address)
+	w := Watcher{Address: address, id: id}
 	if err != nil {
 		return w, err
 	}
-	w.id, _ = id.(string)
 	said, err := s.Do(ctx, address, "MASTER", name)
 	if err != nil {
 		return w, s.UnknownName(err, name)
@@ -281,6 +266,13 @@ func (s Set) PortsIn(pod *corev1.Pod) []string {
 		}
 	}
 	return ports
+}
+
+// IDAt is the ID of the sentinel at an address.
+func (s Set) IDAt(ctx context.Context, address string) (string, error) {
+	reply, err := s.Do(ctx, address, "MYID")
+	id, _ := reply.(string)
+	return id, err
 }
 
 // ListensAt reports whether a sentinel listens at an address. A server that refuses the user has
