@@ -177,7 +177,7 @@ func (r Redis) SentinelsApart(ctx context.Context, pods []corev1.Pod, found []Se
 		asking.Go(func() error {
 			id, err := sentinels.IDAt(ctx, address)
 			if err != nil {
-				return nil //nolint:nilerr // there is none
+				return nil // there is none
 			}
 			mu.Lock()
 			defer mu.Unlock()
