@@ -119,6 +119,9 @@ func TestCheck(t *testing.T) {
 			reason:   v1alpha1.ReasonNoTarget,
 			text:     "redis-0 was selected as Primary and is Replica now",
 		},
+		"another primary, of what acts apart": {
+			selector: primaries, traits: contract.Traits{Apart: true}, change: swapped,
+		},
 		"no answer": {selector: primaries, traits: killed, change: func(w *faulttest.World) {
 			w.Servers.Kill("10.0.0.1:6379")
 		}, reason: v1alpha1.ReasonNoTarget, text: "it did not answer"},

@@ -114,7 +114,8 @@ func CheckTogether(
 			continue
 		}
 		found := &census.Servers[at]
-		if silencedBeside(redis, found, others) == nil {
+		// what acts apart from the servers has no use for the role
+		if !traits.Apart && silencedBeside(redis, found, others) == nil {
 			if err := keptRole(found, spec.Select.Role, t.Role); err != nil {
 				return err
 			}

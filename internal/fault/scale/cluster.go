@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/redquake/redquake/internal/format"
@@ -159,15 +161,69 @@ func (s *replicaScale) forget(ctx context.Context, now *scaling, m *member) stri
 	if err != nil {
 		return "is not forgotten yet: " + err.Error()
 	}
+	asked, down := map[string]bool{}, false
 	for _, at := range nodes {
-		if !at.trusted() || m.left(at) || leaves(now, at) {
-			continue
+		switch {
+		case m.left(at) || leaves(now, at):
+		case !at.trusted():
+			down = true
+		default:
+			asked[at.address] = true
+			if why := s.forgetAt(ctx, at.address, m); why != "" {
+				return why
+			}
 		}
-		if why := s.forgetAt(ctx, at.address, m); why != "" {
-			return why
+	}
+	if down {
+		return s.forgetInPods(ctx, now, m, asked)
+	}
+	return ""
+}
+
+// forgetInPods makes the servers forget a removed one that the others take for failed, or have at
+// another address: once back, they would tell of it. An entry that no pod belongs to any more is
+// not waited for.
+func (s *replicaScale) forgetInPods(
+	ctx context.Context, now *scaling, m *member, asked map[string]bool,
+) string {
+	pods, err := s.others(ctx, now)
+	if err != nil {
+		return "is not forgotten yet: " + err.Error()
+	}
+	for i := range pods {
+		pod := &pods[i]
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		switch {
+		case ended, slices.Contains(now.changed(), pod.Name):
+		case pod.Status.PodIP == "":
+			return fmt.Sprintf("is not forgotten by pod %s yet: it has no address", pod.Name)
+		case asked[s.Address(pod)]:
+		default:
+			if why := s.forgetAt(ctx, s.Address(pod), m); why != "" {
+				return fmt.Sprintf("%s (pod %s)", why, pod.Name)
+			}
 		}
 	}
 	return ""
+}
+
+// others are the pods that may have nodes of the cluster: those of the target, or those of the
+// StatefulSet where nothing says any more what the target is.
+func (s *replicaScale) others(ctx context.Context, now *scaling) ([]corev1.Pod, error) {
+	if s.Spec != nil {
+		return s.ServerPods(ctx)
+	}
+	var pods []corev1.Pod
+	for _, name := range now.staying() {
+		pod, err := s.Pod(ctx, name)
+		switch {
+		case err == nil:
+			pods = append(pods, *pod)
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	return pods, nil
 }
 
 // forgetAt makes one node forget the entries of a removed member. An entry that owns slots is kept.

@@ -3,6 +3,7 @@
 package scale
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -130,6 +131,44 @@ func testReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	record.setMember("redis-6", m)
 	faulttest.Save(t, target, record)
 	s.servers["redis-6"].Kill()
+	s.revert(spec, target)
+	waitForNodes(t, c, 6)
+}
+
+// A node that is down while the others forget an added one would tell them of it when it is back: the revert waits.
+func TestReplicaScaleClusterForgetsAtNodesThatWereDown(t *testing.T) {
+	redistest.Each(t, testReplicaScaleClusterForgetsAtNodesThatWereDown)
+}
+
+func testReplicaScaleClusterForgetsAtNodesThatWereDown(t *testing.T) {
+	t.Parallel()
+	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
+	spec := scaleBy(1)
+	_, target := s.Aim(spec)
+	s.inject(spec, target)
+	waitForNodes(t, c, 7)
+	down := s.servers["redis-5"]
+	down.Kill()
+	await.Until(t, "the others know that a node is down", func() error {
+		if text := c.Shards[0][0].Do("cluster", "nodes").(string); !strings.Contains(text, ",fail ") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	await.Until(t, "all others have forgotten the added node", func() error {
+		progress, err := s.Reborn(spec).Revert(t.Context(), target)
+		s.settle()
+		switch {
+		case err != nil:
+			return err
+		case progress.Complete():
+			t.Fatal("it is reverted without the node that is down")
+		case !strings.Contains(progress.Message, "redis-5"):
+			return errors.New(progress.Message)
+		}
+		return nil
+	})
+	down.Restart()
 	s.revert(spec, target)
 	waitForNodes(t, c, 6)
 }
