@@ -166,30 +166,34 @@ func (r Redis) SentinelsApart(ctx context.Context, pods []corev1.Pod, found []Se
 		}
 	}
 	for i := range found {
-		podAt[found[i].Address], podAt[found[i].sentinelAt] = "", ""
+		switch one := &found[i]; {
+		case one.SentinelBeside:
+			podAt[one.sentinelAt] = ""
+		case one.State.Role == topology.Sentinel:
+			podAt[one.Address] = ""
+		}
 	}
-	delete(podAt, "")
 	var mu sync.Mutex
-	apart, known := map[string]string{}, map[string]bool{}
+	podsOf := map[string][]string{} // by ID
 	var asking errgroup.Group
 	asking.SetLimit(surveyed)
 	for address, pod := range podAt {
 		asking.Go(func() error {
-			id, err := sentinels.IDAt(ctx, address)
-			if err != nil {
-				return nil // there is none
+			if id, err := sentinels.IDAt(ctx, address); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				podsOf[id] = append(podsOf[id], pod)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if known[id] = known[id] || pod == ""; !known[id] {
-				apart[id] = pod
-			} else {
-				delete(apart, id)
-			}
-			return nil
+			return nil // without an answer there is none
 		})
 	}
 	_ = asking.Wait()
+	apart := map[string]string{}
+	for id, pods := range podsOf {
+		if !slices.Contains(pods, "") {
+			apart[id] = slices.Min(pods)
+		}
+	}
 	return apart
 }
 

@@ -294,8 +294,11 @@ func (r *register) behind(value uint64) (writes uint64, since int64) {
 // sent to the other one.
 func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	shard := layout.shardOf(topology.SlotOf([]byte(key)))
-	took := map[Node]uint64{} // the number of the write
-	var in []Node             // their order
+	type write struct {
+		at     Node
+		number uint64
+	}
+	var took []write
 	for _, n := range slices.Concat(layout.Nodes, s.former) {
 		if n.Shard != shard {
 			continue
@@ -305,22 +308,21 @@ func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 		switch {
 		case replies == nil:
 		case !replies[0].IsError():
-			took[n] = s.offered
-			in = append(in, n)
+			took = append(took, write{n, s.offered})
 		case isDemotion(replies[0]) && s.nodes[n.Address].former:
 			s.forget(n.Address)
 		}
 	}
-	if len(in) < 2 {
+	if len(took) < 2 {
 		return
 	}
 	primaries := 0
-	for _, n := range in {
-		replies := s.ask(ctx, n, getCommand(key), setCommand(key, took[n]))
+	for _, w := range took {
+		replies := s.ask(ctx, w.at, getCommand(key), setCommand(key, w.number))
 		if replies == nil || replies[1].IsError() {
 			continue
 		}
-		if has, ok := numberIn(replies[0]); ok && has == took[n] {
+		if has, ok := numberIn(replies[0]); ok && has == w.number {
 			primaries++
 		}
 	}

@@ -5,6 +5,7 @@ package scale
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,17 @@ func newClusterStage(
 		}
 	}
 	return newScaleStage(t, func(pod string) *redistest.Server { return start(c, pod) }, servers...), c
+}
+
+// withAddedNode is a cluster of six nodes to which a fault has added one.
+func withAddedNode(t *testing.T) (*scaleStage, *redistest.Cluster, *v1alpha1.RedisFaultSpec, *v1alpha1.FaultTarget) {
+	t.Helper()
+	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
+	spec := scaleBy(1)
+	_, target := s.Aim(spec)
+	s.inject(spec, target)
+	waitForNodes(t, c, 7)
+	return s, c, spec, target
 }
 
 // waitForNodes waits until all running nodes list this number of nodes, none of them failed.
@@ -119,11 +131,7 @@ func TestReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 
 func testReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	t.Parallel()
-	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
-	spec := scaleBy(1)
-	_, target := s.Aim(spec)
-	s.inject(spec, target)
-	waitForNodes(t, c, 7)
+	s, c, spec, target := withAddedNode(t)
 	// The record of its ID is lost, and the node is killed, before the revert.
 	record := faulttest.Recorded[scaleRecord](t, target)
 	m := record.Members["redis-6"]
@@ -142,18 +150,18 @@ func TestReplicaScaleClusterForgetsAtNodesThatWereDown(t *testing.T) {
 
 func testReplicaScaleClusterForgetsAtNodesThatWereDown(t *testing.T) {
 	t.Parallel()
-	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
-	spec := scaleBy(1)
-	_, target := s.Aim(spec)
-	s.inject(spec, target)
-	waitForNodes(t, c, 7)
+	s, c, spec, target := withAddedNode(t)
 	down := s.servers["redis-5"]
 	down.Kill()
 	await.Until(t, "the others know that a node is down", func() error {
-		if text := c.Shards[0][0].Do("cluster", "nodes").(string); !strings.Contains(text, ",fail ") {
-			return errors.New(text)
+		text := c.Shards[0][0].Do("cluster", "nodes").(string)
+		for line := range strings.Lines(text) {
+			flags := strings.Split(strings.Fields(line)[2], ",")
+			if slices.Contains(flags, "fail") {
+				return nil
+			}
 		}
-		return nil
+		return errors.New(text)
 	})
 	await.Until(t, "all others have forgotten the added node", func() error {
 		progress, err := s.Reborn(spec).Revert(t.Context(), target)
