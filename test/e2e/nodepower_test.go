@@ -18,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/powerhook"
@@ -128,7 +129,8 @@ func TestNodePowerWithoutOperator(t *testing.T) {
 	}
 }
 
-// nodesWithoutAndWithOperator are the node that can be lost, and the one of the operator.
+// nodesWithoutAndWithOperator are the node that can be lost, once no load pods of an earlier scenario are on it, and the
+// one of the operator.
 func (n *namespace) nodesWithoutAndWithOperator() (lost, stays string) {
 	n.Helper()
 	pod, err := operatorPod(n.Context())
@@ -139,11 +141,25 @@ func (n *namespace) nodesWithoutAndWithOperator() (lost, stays string) {
 	n.list(&nodes)
 	for _, node := range nodes.Items {
 		if node.Name != pod.Spec.NodeName {
-			return node.Name, pod.Spec.NodeName
+			lost = node.Name
 		}
 	}
-	n.Fatal("there is no node without the operator")
-	return "", ""
+	if lost == "" {
+		n.Fatal("there is no node without the operator")
+	}
+	n.eventually(deployTime, "no load pod is on node "+lost, func() (bool, string) {
+		var pods corev1.PodList
+		if err := cluster.List(n.Context(), &pods, client.HasLabels{v1alpha1.LabelLoadTest},
+			client.MatchingFields{"spec.nodeName": lost}); err != nil {
+			return false, err.Error()
+		}
+		var names []string
+		for i := range pods.Items {
+			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+		}
+		return len(names) == 0, strings.Join(names, ", ")
+	})
+	return lost, pod.Spec.NodeName
 }
 
 // onNode keeps the pods of a StatefulSet on a node.

@@ -260,6 +260,13 @@ func TestPowerStaysOn(t *testing.T) {
 				p.Labels = map[string]string{v1alpha1.LabelLoadTest: "checkout"}
 			})
 		},
+		"pod run-0 of RedisLoadTest shop/checkout is on node node-1, and being deleted: waiting": func(w *faulttest.World) {
+			pod := w.Pod("run-0", "u-run", "10.0.0.41", "", func(p *corev1.Pod) {
+				p.Labels = map[string]string{v1alpha1.LabelLoadTest: "checkout"}
+				p.Finalizers = []string{"example.com/kept"}
+			})
+			faulttest.Must(w.T, w.Cluster.Delete(w.T.Context(), pod))
+		},
 		"node node-1 is not ready": func(w *faulttest.World) {
 			faulttest.Must(w.T, powertest.SetReady(w.T.Context(), w.Cluster, "node-1", false))
 		},
@@ -282,6 +289,8 @@ func TestPowerStaysOn(t *testing.T) {
 		if problem := faulttest.ProblemOf(t, err); !strings.Contains(problem.Message, says) ||
 			!strings.HasPrefix(problem.Message, "spec.action.nodeLoss.node: ") {
 			t.Errorf("preflight: %+v, want %q", problem, says)
+		} else if waits := problem.Reason == v1alpha1.ReasonInjectionFailed; waits != passes(says) {
+			t.Errorf("%q: reason %s", says, problem.Reason)
 		}
 		if _, err := injector.Inject(t.Context(), &targets[0]); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("inject: %v, want %q", err, says)
@@ -297,6 +306,11 @@ func TestPowerStaysOn(t *testing.T) {
 	if !strings.HasPrefix(problem.Message, "spec.action.nodeLoss.method: ") {
 		t.Errorf("without a hook: %+v", problem)
 	}
+}
+
+// passes reports whether what keeps a node's power passes by itself, so that the fault waits for it.
+func passes(says string) bool {
+	return strings.Contains(says, "waiting") || strings.Contains(says, "is not ready") || strings.Contains(says, "switched")
 }
 
 // All servers of the target on the node are to be selected, and no namespace on it may be protected.

@@ -59,12 +59,25 @@ func (p powerLoss) mayLose(ctx context.Context, node *corev1.Node) error {
 				return err
 			}
 		}
-		if name := on[i].Labels[v1alpha1.LabelLoadTest]; name != "" {
-			return problem.Unsupported("%s: pod %s of RedisLoadTest %s/%s is on node %s, and would be lost with it: keep "+
-				"load pods off it by spec.pods", field, on[i].Name, on[i].Namespace, name, p.name)
+		if err := keepsLoad(field, &on[i]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// keepsLoad refuses a node with a load pod.
+func keepsLoad(field string, pod *corev1.Pod) error {
+	name := pod.Labels[v1alpha1.LabelLoadTest]
+	if name == "" {
+		return nil
+	}
+	which := fmt.Sprintf("%s: pod %s of RedisLoadTest %s/%s is on node %s", field, pod.Name, pod.Namespace, name,
+		pod.Spec.NodeName)
+	if pod.DeletionTimestamp != nil {
+		return problem.NotYet("%s, and being deleted: waiting until it is gone", which)
+	}
+	return problem.Unsupported("%s, and would be lost with it: keep load pods off it by spec.pods", which)
 }
 
 // home is the node of the operator; "" = it is not known.
