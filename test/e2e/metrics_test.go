@@ -41,12 +41,13 @@ func managerMetrics(t *testing.T) {
 		n.create(object)
 	}
 	verified := n.smallLoad("verified", 35*time.Second)
-	verified.Spec.Load.UntilFaultsSettle = span(2 * time.Minute)
+	verified.Spec.Load.UntilFaultsSettle = span(2 * patience)
 	verified.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true, Share: "25%"}
 	n.create(verified)
 	n.create(n.smallLoad("run", 2*time.Hour))
 	n.create(faultOn("verified", "kill", v1alpha1.FaultPodKill, func(s *v1alpha1.RedisFaultSpec) {
 		s.Trigger = v1alpha1.FaultTrigger{After: span(12 * time.Second)}
+		s.RecoveryDeadline = *span(patience) // without a recovery there is no annotation of it
 	}))
 	e := n.planted(1)
 	e.Spec.Matrix = e.Spec.Matrix[:1] // its settings would wait for the faults
@@ -65,7 +66,7 @@ func managerMetrics(t *testing.T) {
 	n.grantScrape()
 	server.Has(t, "a scrape with the right to", `redquake_loadtest_info{namespace="`+n.name+`"}`)
 
-	n.waitFault("kill", 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
+	n.waitFault("kill", 3*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonInconclusive)
 	n.experimentEnds(e, 3*patience)
 	n.create(faultOn("run", "active", v1alpha1.FaultConfig, func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.Config, s.Duration = &v1alpha1.Config{
