@@ -111,7 +111,7 @@ var apart = []v1alpha1.FaultType{
 	v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultVolumeAttachDelay,
 	v1alpha1.FaultNodeLoss, v1alpha1.FaultZoneLoss, v1alpha1.FaultDrain, v1alpha1.FaultOperatorOutage,
 	v1alpha1.FaultOutOfMemory, v1alpha1.FaultVolumeLoss, v1alpha1.FaultDiskFull, v1alpha1.FaultNetworkPartition,
-	v1alpha1.FaultNetworkLoss,
+	v1alpha1.FaultNetworkLoss, v1alpha1.FaultNetworkDelay,
 }
 
 // otherKinds are the kinds that no deployment lists, with action and duration of the sample that has the kind's name.

@@ -69,6 +69,38 @@ func TestNetworkFaults(t *testing.T) {
 			}
 		})
 	}
+	t.Run("networkDelay", func(t *testing.T) { n.in(t).delaysOrIsRefused() })
+}
+
+// delaysOrIsRefused delays packets where the node's kernel can, and holds that it says so where it cannot.
+func (n *namespace) delaysOrIsRefused() {
+	n.Helper()
+	fault := faultOn("base", "delay", v1alpha1.FaultNetworkDelay, func(s *v1alpha1.RedisFaultSpec) {
+		s.Action.NetworkDelay = &v1alpha1.NetworkDelay{
+			Latency: *span(50 * time.Millisecond),
+			Peers:   []v1alpha1.NetworkPeer{v1alpha1.PeerClients},
+		}
+		s.Duration = span(6 * time.Second)
+	})
+	n.create(fault)
+	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered,
+		v1alpha1.ReasonInjectionFailed)
+	said := ""
+	for _, c := range done.Status.Conditions {
+		said += c.Message + "\n"
+	}
+	if done.Status.InjectedAt != nil {
+		n.Logf("the kernel has netem: effect %s, %s", done.Status.Effect, done.Status.EffectEvidence)
+		if done.Status.Effect != v1alpha1.EffectConfirmed {
+			n.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
+		}
+		return
+	}
+	n.Logf("the kernel has no netem: %s", said)
+	if want := "spec.action.networkDelay: packets of pod redis-0 cannot be delayed on node " + n.redisPod().Spec.NodeName; !strings.Contains(said, want) {
+		n.Errorf("it says %s, want %s", said, want)
+	}
+	n.flows("redis")
 }
 
 // TestCutFromOperator cuts a server off from its operator, a Deployment in another namespace whose pod asks the server some

@@ -177,6 +177,9 @@ func StartEphemeral(p *operatortest.Place) {
 		}
 		for i := range pods.Items {
 			pod := &pods.Items[i]
+			if pod.Spec.NodeName == "" {
+				continue // the scheduler's
+			}
 			if err := reachKubelet(ctx, p, pod.Spec.NodeName); err != nil {
 				return err
 			}
