@@ -97,7 +97,8 @@ func (n *namespace) delaysOrIsRefused() {
 		return
 	}
 	n.Logf("the kernel has no netem: %s", said)
-	if want := "spec.action.networkDelay: packets of pod redis-0 cannot be delayed on node " + n.redisPod().Spec.NodeName; !strings.Contains(said, want) {
+	want := "spec.action.networkDelay: packets of pod redis-0 cannot be delayed on node " + n.redisPod().Spec.NodeName
+	if !strings.Contains(said, want) {
 		n.Errorf("it says %s, want %s", said, want)
 	}
 	n.flows("redis")
