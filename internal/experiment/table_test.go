@@ -365,4 +365,12 @@ func TestInconclusiveOfObjects(t *testing.T) {
 		result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
 		t.Errorf("%q", why)
 	}
+	kept := result.NewFault(&impact.Impact{
+		Doubts: []impact.Doubt{{Reason: impact.GeneratorStarved, Message: "load pod 0 waited"}},
+	}, result.FaultInput{})
+	kept.Name, kept.UID, kept.Verdict = "kill", "u-kill", string(v1alpha1.VerdictFail)
+	if why := OfObjects(of, nil, result.Run{Faults: []result.Fault{*kept}}).Inconclusive; why !=
+		"RedisFault kill: GeneratorStarved: load pod 0 waited" {
+		t.Errorf("%q", why)
+	}
 }

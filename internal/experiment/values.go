@@ -4,6 +4,7 @@ package experiment
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -254,6 +255,11 @@ func (r *Run) ofFault(f *result.Fault) {
 		if f.Why != "" {
 			r.Inconclusive += ": " + f.Why
 		}
+		return
+	}
+	// that misses an objective all the same
+	if i := slices.IndexFunc(f.Doubts, func(d impact.Doubt) bool { return d.Reason == impact.GeneratorStarved }); i >= 0 {
+		r.Inconclusive = fmt.Sprintf("RedisFault %s: %s: %s", f.Name, impact.GeneratorStarved, f.Doubts[i].Message)
 		return
 	}
 	r.worst(compare.Outage, Value{Value: f.Outage().Value.Seconds()})

@@ -46,16 +46,14 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []resul
 
 // Conclude returns the verdict of a fault from its objectives and the doubts about its figures.
 // missed is a failure apart from the objectives, such as a missed recovery deadline; "" = none.
-// GeneratorStalled is in the bounds: it does not matter where these decide. losses is nil if they
-// are unknown.
+// losses is nil if they are unknown.
 func Conclude(
 	objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string, losses *result.Losses,
 ) Judgement {
-	if decided(objectives) {
-		doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool {
-			return d.Reason == impact.GeneratorStalled
-		})
-	}
+	settled := settles(objectives)
+	doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool {
+		return slices.Contains(settled, d.Reason)
+	})
 	var lost *result.Count
 	if losses != nil {
 		lost = &losses.Count
@@ -63,21 +61,28 @@ func Conclude(
 	return judge(objectives, doubts, missed).beside(lost)
 }
 
-// decided reports whether stalls of the load generator cannot change the outcome: an objective is
-// missed whatever they hid, or all are judged, and by figures that do not depend on them. They may
-// have caused a dip, and prevented errors.
-func decided(objectives []v1alpha1.ObjectiveResult) bool {
+// settles are the doubts about the load generator that cannot change the outcome. Its stalls are in
+// the bounds: they cannot where an objective is missed whatever they hid, or all are judged, and by
+// figures that do not depend on them. They may have caused a dip, and prevented errors. What was
+// acknowledged and is lost does not depend on when it was sent: neither stalls nor waits for a CPU
+// can change that too much was lost.
+func settles(objectives []v1alpha1.ObjectiveResult) (reasons []string) {
 	judged := 0
 	for _, o := range objectives {
 		bounded := o.Unit == v1alpha1.UnitSeconds && o.Actual != ""
-		switch {
-		case bounded && o.Met != nil && !*o.Met:
-			return true
+		switch missed := o.Met != nil && !*o.Met; {
+		case missed && o.Name == maxLostWrites:
+			return []string{impact.GeneratorStalled, impact.GeneratorStarved}
+		case missed && bounded:
+			reasons = []string{impact.GeneratorStalled}
 		case o.Met != nil && (bounded || o.Name == maxLostWrites):
 			judged++
 		}
 	}
-	return judged > 0 && judged == len(objectives)
+	if judged > 0 && judged == len(objectives) {
+		reasons = []string{impact.GeneratorStalled}
+	}
+	return reasons
 }
 
 // outage evaluates the outage. One that was not seen may have been too short for the load.

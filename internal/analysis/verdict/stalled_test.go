@@ -174,3 +174,40 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 		t.Errorf("beside another doubt: %s: %s", j.Verdict, j.Message)
 	}
 }
+
+// An acknowledged write that is gone is gone, however long the load generator waited: a limit of lost writes that is
+// missed in any case is a Fail, as it is for a load.
+func TestLostWritesCountHoweverTheGeneratorWaited(t *testing.T) {
+	doubt := func(reasons ...string) (doubts []impact.Doubt) {
+		for _, r := range reasons {
+			doubts = append(doubts, impact.Doubt{Reason: r, Message: "load pod 0"})
+		}
+		return doubts
+	}
+	for _, tc := range []struct {
+		name   string
+		doubts []impact.Doubt
+		limit  int64
+		want   v1alpha1.Verdict
+	}{
+		{"stalled", doubt(impact.GeneratorStalled), 2, v1alpha1.VerdictFail},
+		{"starved", doubt(impact.GeneratorStarved), 2, v1alpha1.VerdictFail},
+		{"both", doubt(impact.GeneratorStalled, impact.GeneratorStarved), 2, v1alpha1.VerdictFail},
+		{"starved, perhaps missed", doubt(impact.GeneratorStarved), 3, v1alpha1.VerdictInconclusive},
+		{"starved, met", doubt(impact.GeneratorStarved), 5, v1alpha1.VerdictInconclusive},
+		{"no doubt, perhaps missed", nil, 3, v1alpha1.VerdictInconclusive},
+		{
+			"starved beside another doubt",
+			doubt(impact.GeneratorStarved, "EffectUnconfirmed"),
+			2,
+			v1alpha1.VerdictInconclusive,
+		},
+	} {
+		losses := &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 4}}
+		objectives := &v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}
+		j := Conclude(InStatus(Losses(objectives, losses)), tc.doubts, "", losses)
+		if j.Verdict != tc.want {
+			t.Errorf("%s: %s: %s, want %s", tc.name, j.Verdict, j.Message, tc.want)
+		}
+	}
+}
