@@ -398,5 +398,5 @@ func TestPointsOfCrashes(t *testing.T) {
 		return sum
 	}
 	says(t, page, "All %d points were reverted, without orphans", sum("Points by fault:", "points"))
-	says(t, page, "Losses, 2026-11-24: all %d faults were reverted, without orphans.", sum("Losses, 2026-11-24", "faults"))
+	says(t, page, "Losses, 2026-11-30: all %d faults were reverted, without orphans.", sum("Losses, 2026-11-30", "faults"))
 }
