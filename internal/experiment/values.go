@@ -257,7 +257,8 @@ func (r *Run) ofFault(f *result.Fault) {
 		}
 		return
 	}
-	// that misses an objective all the same
+	// A fault that lost too much is a Fail however the load generator waited, which its other figures
+	// do not withstand.
 	if i := slices.IndexFunc(f.Doubts, func(d impact.Doubt) bool { return d.Reason == impact.GeneratorStarved }); i >= 0 {
 		r.Inconclusive = fmt.Sprintf("RedisFault %s: %s: %s", f.Name, impact.GeneratorStarved, f.Doubts[i].Message)
 		return

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,11 +81,8 @@ func TestPrimaryIsolated(t *testing.T) {
 	if each := float64(dual) / two.Seconds(); each < 30 || each > 60 {
 		t.Errorf("%d writes were accepted twice, and there were two primaries for %s", dual, two)
 	}
-	// Inconclusive where the load generator waited for a CPU
-	missed := slices.ContainsFunc(done.Status.Objectives, func(o v1alpha1.ObjectiveResult) bool {
-		return o.Name == "maxLostWrites" && o.Met != nil && !*o.Met
-	})
-	if done.Status.Verdict == v1alpha1.VerdictPass || !missed {
+	// also where the load generator waited for a CPU
+	if done.Status.Verdict != v1alpha1.VerdictFail {
 		t.Errorf("the verdict is %s: %+v", done.Status.Verdict, done.Status.Objectives)
 	}
 	n.isReverted(done)

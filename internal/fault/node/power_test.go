@@ -248,37 +248,40 @@ func TestPowerOfANodeThatIsGone(t *testing.T) {
 
 // A node that measures or reverts the fault, or operates the cluster, keeps its power, also if it got there meanwhile.
 func TestPowerStaysOn(t *testing.T) {
-	for says, change := range map[string]func(w *faulttest.World){
-		"label node-role.kubernetes.io/control-plane": func(w *faulttest.World) {
+	for says, tc := range map[string]struct {
+		passes bool // by itself: the fault waits for it
+		change func(w *faulttest.World)
+	}{
+		"label node-role.kubernetes.io/control-plane": {false, func(w *faulttest.World) {
 			node := w.ReadNode("node-1")
 			node.Labels["node-role.kubernetes.io/control-plane"] = ""
 			faulttest.Must(w.T, w.Cluster.Update(w.T.Context(), node))
-		},
-		"the operator runs on node node-1": func(w *faulttest.World) { w.Bystander("manager", "10.0.0.40") },
-		"pod run-0 of RedisLoadTest shop/checkout is on node node-1": func(w *faulttest.World) {
+		}},
+		"the operator runs on node node-1": {false, func(w *faulttest.World) { w.Bystander("manager", "10.0.0.40") }},
+		"pod run-0 of RedisLoadTest shop/checkout is on node node-1": {false, func(w *faulttest.World) {
 			w.Pod("run-0", "u-run", "10.0.0.41", "", func(p *corev1.Pod) {
 				p.Labels = map[string]string{v1alpha1.LabelLoadTest: "checkout"}
 			})
-		},
-		"pod run-0 of RedisLoadTest shop/checkout is on node node-1, and being deleted: waiting": func(w *faulttest.World) {
+		}},
+		"pod run-0 of RedisLoadTest shop/checkout is on node node-1, and being deleted: waiting": {true, func(w *faulttest.World) {
 			pod := w.Pod("run-0", "u-run", "10.0.0.41", "", func(p *corev1.Pod) {
 				p.Labels = map[string]string{v1alpha1.LabelLoadTest: "checkout"}
 				p.Finalizers = []string{"example.com/kept"}
 			})
 			faulttest.Must(w.T, w.Cluster.Delete(w.T.Context(), pod))
-		},
-		"node node-1 is not ready": func(w *faulttest.World) {
+		}},
+		"node node-1 is not ready": {true, func(w *faulttest.World) {
 			faulttest.Must(w.T, powertest.SetReady(w.T.Context(), w.Cluster, "node-1", false))
-		},
-		"RedisFault bank/other has switched node node-1 off": func(w *faulttest.World) {
+		}},
+		"RedisFault bank/other has switched node node-1 off": {true, func(w *faulttest.World) {
 			node := w.ReadNode("node-1")
 			node.Annotations = map[string]string{v1alpha1.AnnotationPowerPrefix + "uid-other": "bank/other"}
 			faulttest.Must(w.T, w.Cluster.Update(w.T.Context(), node))
-		},
+		}},
 	} {
 		w, grid := powered(t)
 		injector, targets := w.Aimed(Kinds, guard.Choose, switchingOff("node-1"))
-		change(w)
+		tc.change(w)
 		if strings.HasPrefix(says, "the operator") {
 			w.Operator.OwnPod = types.NamespacedName{Namespace: faulttest.Namespace, Name: "manager"}
 			var err error
@@ -289,7 +292,7 @@ func TestPowerStaysOn(t *testing.T) {
 		if problem := faulttest.ProblemOf(t, err); !strings.Contains(problem.Message, says) ||
 			!strings.HasPrefix(problem.Message, "spec.action.nodeLoss.node: ") {
 			t.Errorf("preflight: %+v, want %q", problem, says)
-		} else if waits := problem.Reason == v1alpha1.ReasonInjectionFailed; waits != passes(says) {
+		} else if waits := problem.Reason == v1alpha1.ReasonInjectionFailed; waits != tc.passes {
 			t.Errorf("%q: reason %s", says, problem.Reason)
 		}
 		if _, err := injector.Inject(t.Context(), &targets[0]); err == nil || !strings.Contains(err.Error(), says) {
@@ -306,11 +309,6 @@ func TestPowerStaysOn(t *testing.T) {
 	if !strings.HasPrefix(problem.Message, "spec.action.nodeLoss.method: ") {
 		t.Errorf("without a hook: %+v", problem)
 	}
-}
-
-// passes reports whether what keeps a node's power passes by itself, so that the fault waits for it.
-func passes(says string) bool {
-	return strings.Contains(says, "waiting") || strings.Contains(says, "is not ready") || strings.Contains(says, "switched")
 }
 
 // All servers of the target on the node are to be selected, and no namespace on it may be protected.
