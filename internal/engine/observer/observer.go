@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -111,18 +112,23 @@ func (o *Observer) newObserved(p route.Place) *observed {
 	return one
 }
 
+// loop makes a reading in each period, at a random instant of its first half: servers stall in
+// periods too, of a limit of their CPU or of their disk, and PINGs in step with one would all meet
+// it, or none (RFC 2330, section 11.1). For the same reason a reading that took longer than its
+// period is not followed by another at once: its last reply came as a stall ended.
 func (o *observed) loop(ctx context.Context) {
 	defer o.conn.Close()
-	tick := time.NewTicker(o.Every)
-	defer tick.Stop()
+	began := time.Now()
 	for {
 		if err := o.observe(ctx); ctx.Err() == nil {
 			o.explain(err)
 		}
+		elapsed := time.Since(began)
+		pause := o.Every - elapsed%o.Every + rand.N(o.Every/2)
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 }
