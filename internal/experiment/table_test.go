@@ -365,12 +365,20 @@ func TestInconclusiveOfObjects(t *testing.T) {
 		result.Run{}).Inconclusive; why != "RedisFault kill is inconclusive: it never recovered" {
 		t.Errorf("%q", why)
 	}
+	of.Status.Verdict = v1alpha1.VerdictFail // it lost too much, which is certain; the rest is not
+	of.Status.Doubts = []v1alpha1.Doubt{{Reason: "Redirected", Message: "3 requests"}}
+	if why := OfObjects(of, nil, result.Run{}).Inconclusive; why != "Redirected: 3 requests" {
+		t.Errorf("%q", why)
+	}
 	kept := result.NewFault(&impact.Impact{
-		Doubts: []impact.Doubt{{Reason: impact.GeneratorStarved, Message: "load pod 0 waited"}},
+		Doubts: []impact.Doubt{
+			{Reason: impact.GeneratorStalled, Message: "load pod 0 did not run"},
+			{Reason: impact.BaselineUnsteady, Message: "it varied"},
+		},
 	}, result.FaultInput{})
 	kept.Name, kept.UID, kept.Verdict = "kill", "u-kill", string(v1alpha1.VerdictFail)
 	if why := OfObjects(of, nil, result.Run{Faults: []result.Fault{*kept}}).Inconclusive; why !=
-		"RedisFault kill: GeneratorStarved: load pod 0 waited" {
+		"RedisFault kill: BaselineUnsteady: it varied" {
 		t.Errorf("%q", why)
 	}
 }

@@ -174,11 +174,7 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept 
 	if test.Status.StartTime != nil {
 		r.Start = test.Status.StartTime.Time
 	}
-	if !meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionComplete) {
-		r.Inconclusive = "it is not complete"
-	} else if test.Status.Verdict == v1alpha1.VerdictInconclusive {
-		r.Inconclusive = "its verdict is Inconclusive" + because(test.Status.Conditions)
-	}
+	r.Inconclusive = withoutFigures(&test.Status)
 	of := kept.Load
 	if of == nil && test.Status.Summary != nil {
 		of = digest.LoadOf(&test.Status, plan.Shape{})
@@ -210,6 +206,19 @@ func OfObjects(test *v1alpha1.RedisLoadTest, faults []v1alpha1.RedisFault, kept 
 		}
 	}
 	return r
+}
+
+// withoutFigures is why a load test has no figures to compare; "" = it has.
+func withoutFigures(s *v1alpha1.RedisLoadTestStatus) string {
+	switch {
+	case !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionComplete):
+		return "it is not complete"
+	case s.Verdict == v1alpha1.VerdictInconclusive:
+		return "its verdict is Inconclusive" + because(s.Conditions)
+	case len(s.Doubts) > 0: // it lost too much, which is certain; nothing else is
+		return s.Doubts[0].Reason + ": " + s.Doubts[0].Message
+	}
+	return ""
 }
 
 // planned is how long a load was to be; 0 = that depends on the server.
@@ -257,11 +266,13 @@ func (r *Run) ofFault(f *result.Fault) {
 		}
 		return
 	}
-	// A fault that lost too much is a Fail however the load generator waited, which its other figures
-	// do not withstand.
-	if i := slices.IndexFunc(f.Doubts, func(d impact.Doubt) bool { return d.Reason == impact.GeneratorStarved }); i >= 0 {
-		r.Inconclusive = fmt.Sprintf("RedisFault %s: %s: %s", f.Name, impact.GeneratorStarved, f.Doubts[i].Message)
-		return
+	// A fault that lost too much is a Fail whatever is in doubt of its other figures, but stalls, which
+	// are in their bounds.
+	for _, d := range f.Doubts {
+		if d.Reason != impact.GeneratorStalled {
+			r.Inconclusive = fmt.Sprintf("RedisFault %s: %s: %s", f.Name, d.Reason, d.Message)
+			return
+		}
 	}
 	r.worst(compare.Outage, Value{Value: f.Outage().Value.Seconds()})
 	//nolint:forbidigo // a figure of its own, by its own name

@@ -50,10 +50,11 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []resul
 func Conclude(
 	objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string, losses *result.Losses,
 ) Judgement {
-	settled := settles(objectives)
-	doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool {
-		return slices.Contains(settled, d.Reason)
-	})
+	if withinBounds(objectives) {
+		doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool {
+			return d.Reason == impact.GeneratorStalled
+		})
+	}
 	var lost *result.Count
 	if losses != nil {
 		lost = &losses.Count
@@ -61,28 +62,21 @@ func Conclude(
 	return judge(objectives, doubts, missed).beside(lost)
 }
 
-// settles are the doubts about the load generator that cannot change the outcome. Its stalls are in
-// the bounds: they cannot where an objective is missed whatever they hid, or all are judged, and by
-// figures that do not depend on them. They may have caused a dip, and prevented errors. What was
-// acknowledged and is lost does not depend on when it was sent: neither stalls nor waits for a CPU
-// can change that too much was lost.
-func settles(objectives []v1alpha1.ObjectiveResult) (reasons []string) {
+// withinBounds reports whether stalls of the load generator cannot change the outcome, as they are in the
+// bounds: an objective is missed whatever they hid, or all are judged, and by figures that do not
+// depend on them. They may have caused a dip, and prevented errors.
+func withinBounds(objectives []v1alpha1.ObjectiveResult) bool {
 	judged := 0
 	for _, o := range objectives {
-		bounded := o.Unit == v1alpha1.UnitSeconds && o.Actual != ""
-		switch missed := o.Met != nil && !*o.Met; {
-		case missed && o.Name == maxLostWrites:
-			return []string{impact.GeneratorStalled, impact.GeneratorStarved}
-		case missed && bounded:
-			reasons = []string{impact.GeneratorStalled}
-		case o.Met != nil && (bounded || o.Name == maxLostWrites):
+		inSeconds := o.Unit == v1alpha1.UnitSeconds && o.Actual != ""
+		switch {
+		case inSeconds && o.Met != nil && !*o.Met:
+			return true
+		case o.Met != nil && (inSeconds || o.Name == maxLostWrites):
 			judged++
 		}
 	}
-	if judged > 0 && judged == len(objectives) {
-		reasons = []string{impact.GeneratorStalled}
-	}
-	return reasons
+	return judged > 0 && judged == len(objectives)
 }
 
 // outage evaluates the outage. One that was not seen may have been too short for the load.

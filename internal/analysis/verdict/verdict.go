@@ -24,8 +24,9 @@ type Judgement struct {
 }
 
 // judge combines the results of the objectives. With a doubt about the figures the verdict is
-// Inconclusive. Otherwise a missed objective is a Fail, and without one, an objective that cannot
-// be evaluated is Inconclusive. missed is a failure apart from the objectives, "" = none.
+// Inconclusive, but for lost writes that exceed their limit whatever is in doubt. Otherwise a missed
+// objective is a Fail, and without one, an objective that cannot be evaluated is Inconclusive.
+// missed is a failure apart from the objectives, "" = none.
 func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
 	j := Judgement{Objectives: objectives}
 	var broken, unknown, doubted []string
@@ -46,7 +47,12 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 			doubted = append(doubted, phrase)
 		}
 	}
+	certain := lostTooMuch(objectives)
 	switch {
+	case len(doubted) > 0 && certain != "" && !slices.ContainsFunc(doubts, ofWhatHappened):
+		j.Verdict = v1alpha1.VerdictFail
+		j.Reason = v1alpha1.ReasonObjectivesNotMet
+		j.Message = certain
 	case len(doubted) > 0:
 		j.Verdict = v1alpha1.VerdictInconclusive
 		j.Reason = v1alpha1.ReasonInconclusive
@@ -69,6 +75,17 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 		j.Message = fmt.Sprintf("%[1]d of %[1]d objectives are met", len(objectives))
 	}
 	return j
+}
+
+// lostTooMuch is the message of the objective that at least as many acknowledged writes were lost as
+// it does not allow; "" = there is none, or it is met or not judged.
+func lostTooMuch(objectives []v1alpha1.ObjectiveResult) string {
+	for _, o := range objectives {
+		if o.Name == maxLostWrites && o.Met != nil && !*o.Met {
+			return o.Message
+		}
+	}
+	return ""
 }
 
 // beside adds to a Pass what no objective is about: acknowledged writes that were lost. lost is nil
@@ -111,60 +128,6 @@ func set(results ...*result.Objective) []result.Objective {
 		out = append(out, *r)
 	}
 	return out
-}
-
-// Phrase is a doubt in a few words, for conditions, columns and the head of a report. Its numbers
-// are in its message, which the lists of doubts have. A reason that is not known, such as that of
-// the condition of a setting, has the first part of its message.
-func Phrase(reason, message string) string {
-	if phrase := phrases[reason]; phrase != "" {
-		return phrase
-	}
-	first, _, _ := strings.Cut(message, ";")
-	return first
-}
-
-// phrases are the reasons for doubt where a sentence has to be short: their numbers would hide what
-// they mean.
-var phrases = map[string]string{
-	impact.NoLoad:                   "hardly anything succeeded before the fault",
-	impact.BaselineTooShort:         "too little was measured before the fault",
-	impact.BaselineUnsteady:         "the throughput before the fault was not steady",
-	impact.TooFewSamples:            "there were too few requests",
-	impact.DownBefore:               "an outage had begun before the fault",
-	impact.OutageNotOver:            "new clients were not served until the end",
-	impact.GeneratorStalled:         "the load generator did not always run",
-	impact.GeneratorStarved:         "the load generator waited for a CPU",
-	"NoResult":                      "the record has no result of its run",
-	impact.RecoveryUnknown:          "whether the load recovered is not known",
-	impact.RecordIncomplete:         "the record is not complete",
-	impact.IntervalsMissing:         "a part of the record is missing",
-	impact.PlanChanged:              "the load was planned to change around the fault",
-	impact.CoarseRecord:             "the record is too coarse",
-	impact.ShardPartlyFailed:        "one shard may have had an outage that was not recorded",
-	"LoadGeneratorSaturated":        "the load generator was too slow",
-	"Redirected":                    "requests went to nodes without their keys",
-	"UsersQueue":                    "the users waited for each other's connections",
-	"SearchUnfinished":              "the search did not complete",
-	"NoRequests":                    "no request was made in the measured time",
-	"StartSkew":                     "the load pods did not start together",
-	"ClockUncertainty":              "the clocks of the load pods are uncertain",
-	"ClockDrift":                    "the clocks of the load pods drifted apart",
-	"ClockStepped":                  "the operator's clock was set meanwhile",
-	"CutShort":                      "the fault ended before its time",
-	"LoadEnded":                     "the load ended too early",
-	"NotInjected":                   "the fault was not injected",
-	"RecordOutOfReach":              "the record of the load could not be read",
-	"EffectUnconfirmed":             "the effect of the fault is not confirmed",
-	"TwoPrimaries":                  "which server is the primary was not decided",
-	string(result.Interrupted):      "the load was interrupted",
-	string(result.Failed):           "the load did not run to its end",
-	v1alpha1.ReasonAborted:          "it was aborted",
-	v1alpha1.ReasonStopped:          "it was stopped",
-	v1alpha1.ReasonPodsLost:         "load pods were lost",
-	v1alpha1.ReasonOverstayed:       "the fault stayed for longer than asked",
-	v1alpha1.ReasonNotConfirmed:     "whether the setting was in force is not known",
-	v1alpha1.ReasonStopConditionMet: "the fault was ended early",
 }
 
 // units are the units of a status, for those of a result.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/report"
 )
@@ -52,9 +53,9 @@ func ownDoubts(d *report.Document) []report.Doubt {
 }
 
 // Settle makes a document say the same of its doubts everywhere: beside the badge how many there
-// are, and of no objective about doubtful figures that it is met or missed. doubted are the faults
-// whose figures are in doubt.
-func Settle(d *report.Document, doubted map[string]bool) {
+// are, and of no objective about doubtful figures that it is met or missed. verdicts are those of the
+// faults on the subject, by their names.
+func Settle(d *report.Document, verdicts map[string]report.Verdict) {
 	own := len(ownDoubts(d))
 	if d.Verdict == report.Inconclusive && own > 0 {
 		d.Reason = fmt.Sprintf("%d reason%s not to trust the figures, under Doubts.", own,
@@ -62,14 +63,34 @@ func Settle(d *report.Document, doubted map[string]bool) {
 	}
 	for i := range d.Objectives {
 		o := &d.Objectives[i]
-		if doubted[o.Of] || o.Of == "" && d.Verdict == report.Inconclusive && own > 0 {
-			o.Judged = report.NotJudged
-			if o.Message == "" {
-				o.Message = o.Name + " is not judged: the figures are in doubt"
-			}
+		of := verdicts[o.Of]
+		if o.Of == "" {
+			of = d.Verdict
+		}
+		if !doubtful(d, o, of) {
+			continue
+		}
+		o.Judged = report.NotJudged
+		if o.Message == "" {
+			o.Message = o.Name + " is not judged: the figures are in doubt"
 		}
 	}
 }
+
+// doubtful reports whether an objective is about figures in doubt, given the verdict on its subject.
+// That is a Fail in spite of doubts if its bounds decide, which hold the stalls of the load
+// generator, or if more acknowledged writes were lost than allowed, whatever is not known of the
+// rest.
+func doubtful(d *report.Document, o *report.Objective, of report.Verdict) bool {
+	if of == report.Fail && o.Name == lostWrites && o.Judged == report.Missed {
+		return false
+	}
+	return slices.ContainsFunc(d.Doubts, func(doubt report.Doubt) bool {
+		return doubt.Of == o.Of && (of == report.Inconclusive || of == report.Fail && doubt.Reason != impact.GeneratorStalled)
+	})
+}
+
+const lostWrites = "maxLostWrites"
 
 // objectiveFor names the objective about a figure.
 var objectiveFor = map[string]string{
@@ -78,7 +99,7 @@ var objectiveFor = map[string]string{
 	"latencyP99":   "maxLatencyP99",
 	"latencyP999":  "maxLatencyP999",
 	"errorRate":    "maxErrorRate",
-	"lostWrites":   "maxLostWrites",
+	"lostWrites":   lostWrites,
 	"outage":       "maxOutage",
 	"recoveryTime": "maxRecoveryTime",
 	"dip":          "maxTPSDip",

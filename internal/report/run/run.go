@@ -29,11 +29,11 @@ func LoadTest(in subject.Input) *report.Document {
 	}
 	d.Objectives = objectives(s)
 	d.Doubts = doubts(s)
-	doubted := map[string]bool{}
+	verdicts := map[string]report.Verdict{}
 	for _, f := range s.Faults {
-		doubted[f.Name] = f.Status.Verdict == v1alpha1.VerdictInconclusive && len(faultDoubts(f, "")) > 0
+		verdicts[f.Name] = report.Verdict(f.Status.Verdict)
 	}
-	judgement.Settle(d, doubted)
+	judgement.Settle(d, verdicts)
 	d.Figures = figures.OfLoad(s)
 	judgement.SetLimits(d)
 	d.Finding, d.Done = loadFinding(s, d), loadDone(s)

@@ -118,6 +118,37 @@ func TestDoubtedObjectivesAreNotMet(t *testing.T) {
 	}
 }
 
+// A fault that lost too much is a Fail whatever is in doubt of the rest, and the rest is not judged: neither in its own
+// report nor in that of its load.
+func TestTooMuchIsLostBesideADoubt(t *testing.T) {
+	in := saved(t, "pass")
+	status := &in.Faults[0].Status
+	status.Verdict = v1alpha1.VerdictFail
+	status.Conditions = []metav1.Condition{
+		condition("Complete", metav1.ConditionTrue, ""),
+		condition("ObjectivesMet", metav1.ConditionFalse, "maxLostWrites is 3, limit 0"),
+	}
+	status.Impact.Doubts = []v1alpha1.Doubt{{Reason: impact.BaselineUnsteady, Message: essay}}
+	status.Objectives = append(status.Objectives, v1alpha1.ObjectiveResult{
+		Name: "maxLostWrites", Unit: v1alpha1.UnitCount, Limit: "0", Actual: "3", Met: new(false), Message: "maxLostWrites is 3, limit 0",
+	})
+	for _, d := range documents(t, in) {
+		if d.Kind == report.Fault && d.Reason != "Whatever the doubt below: maxLostWrites is 3, limit 0." {
+			t.Errorf("it says %q", d.Reason)
+		}
+		judged := map[report.Judged]int{}
+		for _, o := range d.Objectives {
+			if o.Name == "maxLostWrites" != (o.Judged == report.Missed) && (d.Kind == report.Fault || o.Of != "") {
+				t.Errorf("%s: %+v", d.Kind, o)
+			}
+			judged[o.Judged]++
+		}
+		if judged[report.Missed] != 1 || judged[report.NotJudged] == 0 {
+			t.Errorf("%s: %v", d.Kind, judged)
+		}
+	}
+}
+
 // A figure that is off by more than a third of itself is a range wherever it stands.
 func TestUncertainFiguresAreRanges(t *testing.T) {
 	in := saved(t, "pass")

@@ -24,9 +24,14 @@ func faultState(f *subject.Fault, d *report.Document) {
 		d.Time = status.InjectedAt.UTC()
 	}
 	d.Reason = why
-	if d.Verdict == "" {
-		return
+	if d.Verdict != "" {
+		d.Reason = judgedBecause(f, d, why)
 	}
+}
+
+// judgedBecause is what stands beside the verdict on a fault: why, unless the verdict tells more.
+func judgedBecause(f *subject.Fault, d *report.Document, why string) string {
+	status := &f.Status
 	met, judged := 0, len(d.Objectives)
 	for _, o := range status.Objectives {
 		judged++
@@ -35,18 +40,22 @@ func faultState(f *subject.Fault, d *report.Document) {
 		}
 	}
 	unjudged := verdict.Unjudged(status.Objectives, f.Result.LostWrites())
+	missed := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet)
 	switch n := len(f.Result.Doubts); {
 	case d.Verdict == report.Pass && judged > 0 && n > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met, whatever the doubt" +
+		return "All " + report.Count(judged) + " objectives are met, whatever the doubt" +
 			report.Plural(n) + " below" + unjudged + "."
 	case d.Verdict == report.Pass && judged > 0:
-		d.Reason = "All " + report.Count(judged) + " objectives are met. " + undoubted(f) + unjudged +
+		return "All " + report.Count(judged) + " objectives are met. " + undoubted(f) + unjudged +
 			"."
 	case d.Verdict == report.Pass:
-		d.Reason = "It has no objectives. " + undoubted(f) + unjudged + "."
+		return "It has no objectives. " + undoubted(f) + unjudged + "."
+	case d.Verdict == report.Fail && n > 0 && missed != nil:
+		return "Whatever the doubt" + report.Plural(n) + " below: " + missed.Message + "."
 	case why == "":
-		d.Reason = report.Count(met) + " of " + report.Count(judged) + " objectives are met."
+		return report.Count(met) + " of " + report.Count(judged) + " objectives are met."
 	}
+	return why
 }
 
 // undoubted says that nothing makes the figures doubtful; where the load generator limited the

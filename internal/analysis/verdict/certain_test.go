@@ -1,0 +1,46 @@
+package verdict
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// An acknowledged write that is gone is gone, whatever is not known of rates and outages: too many of them are a Fail of
+// a load and of a fault. Where it is in doubt what happened to the servers, or when, they may not be the fault's.
+func TestLostWritesCountWhateverIsInDoubtOfTheRest(t *testing.T) {
+	t.Parallel()
+	uncertain := []string{
+		impact.DownBefore, "ClockDrift", "ClockStepped", "ClockUncertainty", "EffectUnconfirmed", "NotInjected", "TwoPrimaries",
+		v1alpha1.ReasonNotConfirmed, v1alpha1.ReasonOverstayed, "a reason of which nothing is known",
+	}
+	for _, reason := range append(slices.Collect(maps.Keys(reasons)), uncertain...) {
+		for _, limit := range []int64{2, 3, 5} { // missed, perhaps missed, met, by 3 to 4
+			lost, want := &result.Count{AtLeast: 3, AtMost: 4}, v1alpha1.VerdictInconclusive
+			if limit == 2 && !slices.Contains(uncertain, reason) {
+				want = v1alpha1.VerdictFail
+			}
+			doubts := []impact.Doubt{{Reason: reason, Message: "load pod 0"}}
+			ofFault := Conclude(InStatus(set(
+				countWithin("maxErrors", new(int64(0)), &result.Count{AtLeast: 7, AtMost: 7}),
+				countWithin(maxLostWrites, &limit, lost),
+			)), doubts, "", &result.Losses{Count: *lost})
+			load := &result.Load{Verification: &result.Verification{}, Doubts: doubts}
+			load.Total.Requests, load.Total.OK = 10, 10
+			load.Verification.SetLost(*lost)
+			ofLoad := Load(&v1alpha1.Objectives{MaxLostWrites: &limit}, load)
+			for of, got := range map[string]Judgement{"fault": ofFault, "load": ofLoad} {
+				switch {
+				case got.Verdict != want:
+					t.Errorf("%s, %s, limit %d: %s: %s, want %s", of, reason, limit, got.Verdict, got.Message, want)
+				case want == v1alpha1.VerdictFail && got.Message != "maxLostWrites is between 3 and 4, limit 2":
+					t.Errorf("%s, %s: it says %q", of, reason, got.Message)
+				}
+			}
+		}
+	}
+}

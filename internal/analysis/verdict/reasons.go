@@ -1,0 +1,81 @@
+package verdict
+
+import (
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Phrase is a doubt in a few words, for conditions, columns and the head of a report. Its numbers
+// are in its message, which the lists of doubts have. A reason that is not known, such as that of
+// the condition of a setting, has the first part of its message.
+func Phrase(reason, message string) string {
+	if known, ok := reasons[reason]; ok {
+		return known.phrase
+	}
+	first, _, _ := strings.Cut(message, ";")
+	return first
+}
+
+// subject is what a doubt is about.
+type subject int
+
+const (
+	// how, and for how long, clients were seen: rates, latencies, and times between two instants. What
+	// was acknowledged and is lost is lost all the same: the losses that were found are a lower bound.
+	seen subject = iota + 1
+	// what happened to the servers, when, and whether the fault caused it: all figures
+	happened
+)
+
+// ofWhatHappened reports whether not even losses that were found are certain to be of the fault or
+// the setting. Of a reason that is not known, they are not.
+func ofWhatHappened(d impact.Doubt) bool { return reasons[d.Reason].about != seen }
+
+// reasons are the reasons for doubt: a phrase for where a sentence has to be short, as their numbers
+// would hide what they mean, and what each is about.
+var reasons = map[string]struct {
+	phrase string
+	about  subject
+}{
+	impact.NoLoad:                   {"hardly anything succeeded before the fault", seen},
+	impact.BaselineTooShort:         {"too little was measured before the fault", seen},
+	impact.BaselineUnsteady:         {"the throughput before the fault was not steady", seen},
+	impact.TooFewSamples:            {"there were too few requests", seen},
+	impact.DownBefore:               {"an outage had begun before the fault", happened},
+	impact.OutageNotOver:            {"new clients were not served until the end", seen},
+	impact.GeneratorStalled:         {"the load generator did not always run", seen},
+	impact.GeneratorStarved:         {"the load generator waited for a CPU", seen},
+	"NoResult":                      {"the record has no result of its run", seen},
+	impact.RecoveryUnknown:          {"whether the load recovered is not known", seen},
+	impact.RecordIncomplete:         {"the record is not complete", seen},
+	impact.IntervalsMissing:         {"a part of the record is missing", seen},
+	impact.PlanChanged:              {"the load was planned to change around the fault", seen},
+	impact.CoarseRecord:             {"the record is too coarse", seen},
+	impact.ShardPartlyFailed:        {"one shard may have had an outage that was not recorded", seen},
+	"LoadGeneratorSaturated":        {"the load generator was too slow", seen},
+	"Redirected":                    {"requests went to nodes without their keys", seen},
+	"UsersQueue":                    {"the users waited for each other's connections", seen},
+	"SearchUnfinished":              {"the search did not complete", seen},
+	"NoRequests":                    {"no request was made in the measured time", seen},
+	"StartSkew":                     {"the load pods did not start together", seen},
+	"ClockUncertainty":              {"the clocks of the load pods are uncertain", happened},
+	"ClockDrift":                    {"the clocks of the load pods drifted apart", happened},
+	"ClockStepped":                  {"the operator's clock was set meanwhile", happened},
+	"CutShort":                      {"the fault ended before its time", seen},
+	"LoadEnded":                     {"the load ended too early", seen},
+	"NotInjected":                   {"the fault was not injected", happened},
+	"RecordOutOfReach":              {"the record of the load could not be read", seen},
+	"EffectUnconfirmed":             {"the effect of the fault is not confirmed", happened},
+	"TwoPrimaries":                  {"which server is the primary was not decided", happened},
+	string(result.Interrupted):      {"the load was interrupted", seen},
+	string(result.Failed):           {"the load did not run to its end", seen},
+	v1alpha1.ReasonAborted:          {"it was aborted", seen},
+	v1alpha1.ReasonStopped:          {"it was stopped", seen},
+	v1alpha1.ReasonPodsLost:         {"load pods were lost", seen},
+	v1alpha1.ReasonOverstayed:       {"the fault stayed for longer than asked", happened},
+	v1alpha1.ReasonNotConfirmed:     {"whether the setting was in force is not known", happened},
+	v1alpha1.ReasonStopConditionMet: {"the fault was ended early", seen},
+}
