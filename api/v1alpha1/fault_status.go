@@ -436,6 +436,10 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastError string `json:"lastError,omitempty"`
+	// notSupported is true if lastError says that the server, its pod or the cluster does not support
+	// the fault.
+	// +optional
+	NotSupported bool `json:"notSupported,omitempty"`
 	// revertError is the error of the last attempt to revert the fault, or what the revert waits for;
 	// empty once it is reverted.
 	// +optional

@@ -80,7 +80,7 @@ func (r *Reconciler) injectAll(
 		}
 		call := r.injectOne(ctx, s, t, checkGuards)
 		if i == 0 && !s.Seen.Attempted && turns.MayPass(call.refused) {
-			t.Attempts, t.LastError, t.Progress = 0, "", ""
+			t.Attempts, t.LastError, t.NotSupported, t.Progress = 0, "", false, ""
 			return false, call.refused
 		}
 		r.conclude(ctx, s, t, call)
@@ -218,17 +218,19 @@ func (r *Reconciler) note(
 	if t.Progress == "" { // a step of an incomplete injection is not another attempt
 		t.Attempts++
 	}
-	failed := t.LastError
-	t.LastError, t.Progress = "", ""
+	failed, notSupported := t.LastError, t.NotSupported
+	t.LastError, t.NotSupported, t.Progress = "", false, ""
 	logger, targets := s.LogOf(ctx, t), len(s.Fault.Status.Targets)
 	switch {
 	// the revert begins: the reason is that of the attempts before
 	case call.err != nil && failed != "" && errors.Is(ctx.Err(), context.Canceled):
-		t.IntendedAt, t.LastError = &before, failed
+		t.IntendedAt, t.LastError, t.NotSupported = &before, failed, notSupported
 	case call.err != nil:
 		// The call may have had its effect despite the error: then t0 is that of this attempt.
 		t.IntendedAt = &before
 		t.LastError = faultrun.Shorten(call.err.Error(), faultrun.MaxError, targets)
+		found, _ := problem.From(call.err)
+		t.NotSupported = found != nil && found.Reason == v1alpha1.ReasonNotSupported
 		logger.V(1).Info("Retrying to inject", "attempts", t.Attempts, "cause", call.err.Error())
 	case call.progress.Stage == contract.StagePreparing: // the call that injects is still to come
 		t.IntendedAt = &before

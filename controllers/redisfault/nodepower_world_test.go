@@ -31,7 +31,7 @@ func TestPowerHookInTheWay(t *testing.T) {
 		asked  []string // without what repeats
 	}{
 		"it refuses": {
-			before: &powerhook.Refused{Status: 403, Says: "not this node"}, reason: v1alpha1.ReasonInjectionFailed,
+			before: &powerhook.Refused{Status: 403, Says: "not this node"}, reason: v1alpha1.ReasonNotSupported,
 			says: "403 Forbidden: not this node", asked: []string{"Off"},
 		},
 		"it is away": {

@@ -267,7 +267,7 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	// the reason of the revert does not apply any more, such as an error that did not occur again or a
 	// stop that was withdrawn
 	case !o.whole():
-		return act(FaultFail, v1alpha1.ReasonInjectionFailed,
+		return act(FaultFail, o.notInjected(),
 			cmp.Or(o.InjectionErr, "reverted before it was complete"))
 	}
 	return settling(o, now)
@@ -400,6 +400,14 @@ func InjectionPatience(failed bool, takes time.Duration) time.Duration {
 		return InjectPatience
 	}
 	return max(StepsPatience, takes)
+}
+
+// notInjected is the reason of a fault that could not be injected on all its targets.
+func (o Fault) notInjected() string {
+	if o.NotSupported {
+		return v1alpha1.ReasonNotSupported
+	}
+	return v1alpha1.ReasonInjectionFailed
 }
 
 func overdue(o Fault, now time.Time) bool {

@@ -99,7 +99,7 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 		return why, v1alpha1.ReasonNotBeside, true
 	}
 	if why := incomplete(o, now); why != "" {
-		return why, v1alpha1.ReasonInjectionFailed, true
+		return why, o.notInjected(), true
 	}
 	return "", "", false
 }

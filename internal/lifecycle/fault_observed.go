@@ -115,6 +115,7 @@ type Injection struct {
 	InjectedAll  bool
 	InjectedAt   time.Time // t0
 	InjectionErr string
+	NotSupported bool          // InjectionErr says so
 	Progress     string        // of an injection of several steps
 	Takes        time.Duration // how long its steps may take; 0 = StepsPatience
 }

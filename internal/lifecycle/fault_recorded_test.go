@@ -119,6 +119,10 @@ var recordedDecisions = []faultDecision{
 		o.InjectionErr = "forbidden"
 		o.RevertedAll = true
 	}), 51 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "forbidden"},
+	{"what is not supported fails as that", recordedFault(func(o *Fault) {
+		o.InjectionErr, o.NotSupported = "the kernel has no sch_netem", true
+		o.RevertedAll = true
+	}), 51 * time.Second, FaultFail, v1alpha1.ReasonNotSupported, "sch_netem"},
 	{
 		"abort with a record: revert first",
 		recordedFault(func(o *Fault) { o.Abort = true }),

@@ -66,7 +66,7 @@ func TestDiskFullSharedVolume(t *testing.T) {
 	fault := &v1alpha1.RedisFault{}
 	n.sample("diskfull.yaml", fault)
 	n.create(fault)
-	done := n.waitFault(fault.Name, 3*patience, v1alpha1.ReasonInjectionFailed)
+	done := n.waitFault(fault.Name, 3*patience, v1alpha1.ReasonNotSupported)
 	_, message, _, _ := completeReason(done.Status.Conditions)
 	if want := "the volume of claim data-redis-0 is not filled: it is the folder "; !strings.Contains(message, want) ||
 		len(done.Status.Targets) > 0 && done.Status.Targets[0].InjectedAt != nil {

@@ -84,7 +84,7 @@ func (n *namespace) delaysOrIsRefused() {
 	})
 	n.create(fault)
 	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered,
-		v1alpha1.ReasonInjectionFailed)
+		v1alpha1.ReasonNotSupported)
 	said := ""
 	for _, c := range done.Status.Conditions {
 		said += c.Message + "\n"

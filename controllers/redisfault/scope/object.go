@@ -171,6 +171,7 @@ func observeInjection(seen *lifecycle.Fault, t *v1alpha1.FaultTarget) {
 	seen.Attempted = seen.Attempted || t.Attempts > 0 || t.InjectedAt != nil
 	if !complete && t.LastError != "" {
 		seen.InjectionErr = "pod " + t.Pod + ": " + t.LastError
+		seen.NotSupported = t.NotSupported
 	}
 	if complete && t.ActiveAt.After(seen.ActiveAt) {
 		seen.ActiveAt = t.ActiveAt.Time

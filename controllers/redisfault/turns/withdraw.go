@@ -28,7 +28,7 @@ func RevertPreparations(ctx context.Context, s *scope.Fault) bool {
 		t := &s.Fault.Status.Targets[i]
 		progress, err := s.Injector.Revert(ctx, t)
 		t.Progress = faultrun.Shorten(progress.Message, faultrun.MaxProgress, len(s.Fault.Status.Targets))
-		t.LastError = ""
+		t.LastError, t.NotSupported = "", false
 		if err != nil {
 			t.LastError = faultrun.Shorten(
 				fmt.Sprintf("revert the preparations of a record that is not used: %v", err), faultrun.MaxError,
