@@ -221,32 +221,16 @@ func (w *wire) next() (p packet, ok bool) {
 	return p, true
 }
 
-// listenIn opens a capture that the test closes.
-func listenIn(t *testing.T, b breakable) *wire {
+// listenIn opens a capture that the test closes, and waits until a reply to a client has the stamp of its arrival: the
+// kernel begins to stamp some time after the first socket asked for it, and until then a packet has the time at which it
+// is read.
+func listenIn(t *testing.T, b breakable, c net.Conn) *wire {
 	t.Helper()
 	w, err := tap(b.address())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.close)
-	// the kernel begins to stamp what arrives some time after the first socket asked for it
-	await.Pass(20*time.Millisecond, "the kernel is about to stamp")
-	return w
-}
-
-// TestWireSeesAnswers checks the capture against a server whose reply is known in time.
-func TestWireSeesAnswers(t *testing.T) {
-	if inOwnNetwork(t) {
-		return
-	}
-	b := newBreakable(t, stopped)
-	c, err := net.Dial("tcp", b.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	w := listenIn(t, b)
-	// The kernel begins to stamp packets a moment after it was asked to; until then they get the time at which they are read.
 	await.Until(t, "a reply that was stamped when it came", func() error {
 		before := time.Now()
 		if _, err := c.Write([]byte("PING\r\n")); err != nil {
@@ -264,6 +248,21 @@ func TestWireSeesAnswers(t *testing.T) {
 		return await.That(!at.Before(before) && !at.After(after), "the reply was captured at %v, it came between %v and %v",
 			at, before, after)
 	})
+	return w
+}
+
+// TestWireSeesAnswers checks the capture against a server whose reply is known in time.
+func TestWireSeesAnswers(t *testing.T) {
+	if inOwnNetwork(t) {
+		return
+	}
+	b := newBreakable(t, stopped)
+	c, err := net.Dial("tcp", b.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	listenIn(t, b, c)
 }
 
 // TestWireSeesWaiting checks since when a request waits that a stopped server does not answer.
@@ -280,13 +279,7 @@ func TestWireSeesWaiting(t *testing.T) {
 		}
 		defer func() { _ = clients[i].Close() }()
 	}
-	w := listenIn(t, b)
-	if _, err := clients[0].Write([]byte("PING\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clients[0].Read(make([]byte, 16)); err != nil {
-		t.Fatal(err)
-	}
+	w := listenIn(t, b, clients[0])
 	b.cut()
 	before := time.Now()
 	if _, err := clients[1].Write([]byte("PING\r\n")); err != nil {

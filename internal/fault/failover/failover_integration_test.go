@@ -20,7 +20,7 @@ func TestFailoverBySentinel(t *testing.T) { redistest.Each(t, testFailoverBySent
 
 func testFailoverBySentinel(t *testing.T) {
 	t.Parallel()
-	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 5 * time.Second})
+	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	// Only one address, as with a Service: the other sentinels are announced.
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()[0])
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverPlain)

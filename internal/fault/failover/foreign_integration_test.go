@@ -4,26 +4,44 @@ package failover
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/await"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// bystander is a server of another namespace: it listens at an address that no pod of this one has.
+// bystander is a server of another namespace: it listens at an address that no pod of this one has. untouched holds that
+// nobody sent it a command, but a server that takes it for its primary, and asks for its data.
 func bystander(t *testing.T) (server *redistest.Server, host, port string, untouched func()) {
 	t.Helper()
 	server = redistest.NewServer(t, redistest.Options{Config: []string{"bind 127.0.0.1 127.0.0.2"}})
-	server.Do("PING") // by the connection that reads the statistics
-	before := server.Info("total_connections_received")
+	calls := func() map[string]int64 {
+		text := server.Do("INFO", "commandstats").(string)
+		calls := map[string]int64{}
+		for name, line := range redis.ParseInfo(text) {
+			n, _, _ := strings.Cut(strings.TrimPrefix(line, "calls="), ",")
+			calls[strings.TrimPrefix(name, "cmdstat_")], _ = strconv.ParseInt(n, 10, 64)
+		}
+		for _, own := range []string{"info", "ping", "auth", "replconf", "psync", "sync"} {
+			delete(calls, own)
+		}
+		return calls
+	}
+	before, connections := calls(), server.Info("total_connections_received")
 	return server, "127.0.0.2", strconv.Itoa(server.Port), func() {
 		t.Helper()
-		if now := server.Info("total_connections_received"); now != before {
-			t.Errorf("the victim got %s connections, and had %s before: %v", now, before, server.Do("INFO", "commandstats"))
+		if now := calls(); !maps.Equal(now, before) {
+			t.Errorf("the victim got commands: %v, and had %v before", now, before)
+		}
+		stats := fmt.Sprint(server.Do("INFO", "commandstats"))
+		if now := server.Info("total_connections_received"); now != connections && !strings.Contains(stats, "sync:") {
+			t.Errorf("the victim got %s connections, and had %s before: %s", now, connections, stats)
 		}
 		if role := server.Info("role"); role != "master" {
 			t.Errorf("the victim is a %s", role)
