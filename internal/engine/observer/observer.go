@@ -124,7 +124,7 @@ func (o *observed) loop(ctx context.Context) {
 			o.explain(err)
 		}
 		elapsed := time.Since(began)
-		pause := o.Every - elapsed%o.Every + rand.N(o.Every/2)
+		pause := o.Every - elapsed%o.Every + rand.N(max(o.Every/2, 1))
 		select {
 		case <-ctx.Done():
 			return
