@@ -112,7 +112,8 @@ type Impact struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Phases []Phase `json:"phases,omitempty"`
-	// doubts are reasons why the figures may not be reliable; the verdict is then Inconclusive.
+	// doubts are reasons why the figures may not be reliable; the verdict is then Inconclusive, unless
+	// they cannot change it.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason

@@ -142,7 +142,8 @@ type RedisLoadTestStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
 
-	// doubts are reasons why the figures are not reliable; the verdict is then Inconclusive.
+	// doubts are reasons why the figures are not reliable; the verdict is then Inconclusive, unless they
+	// cannot change it.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason

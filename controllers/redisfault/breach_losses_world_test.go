@@ -1,12 +1,21 @@
 package redisfault_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/experiment"
 	"github.com/redquake/redquake/internal/record"
+	reports "github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/report/run"
+	"github.com/redquake/redquake/internal/report/subject"
+	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/operatortest"
 )
 
@@ -83,6 +92,49 @@ func TestUnknowableLostWritesAreABreach(t *testing.T) {
 		if b := f.Status.Breach; b == nil || b.Answered || !strings.Contains(b.Message, "the ledger may have been evicted") ||
 			f.Status.Verdict != v1alpha1.VerdictInconclusive {
 			t.Errorf("verdict %s, breach %+v", f.Status.Verdict, b)
+		}
+	})
+}
+
+// A fault that was ended as its condition could not be evaluated any more, and that had lost too much for certain, is a
+// Fail; that it was ended early is a doubt about all else, in its status, its report and an experiment.
+func TestLostTooMuchAndEndedEarly(t *testing.T) {
+	t.Parallel()
+	operatortest.Scenario{Load: verifiedRun}.Run(t, func(w *operatortest.World) {
+		f := hzUnlessLost(2 * time.Minute)
+		f.Spec.Objectives = &v1alpha1.FaultObjectives{
+			MaxLostWrites: new(int64(0)), MaxOutage: operatortest.Length(10 * time.Second), MaxErrors: new(int64(1_000_000)),
+		}
+		w.Create(f)
+		operatortest.HzIs(t, w.Redis, "50", time.Minute)
+		time.Sleep(10 * time.Second)
+		w.Servers.FailChecks(record.LedgerCheck{Failure: "the ledger may have been evicted", Unknowable: true})
+		w.Redis.Flush()
+		operatortest.HzIs(t, w.Redis, "10", 20*time.Second)
+		f = w.FaultEnds("stops", 5*time.Minute)
+		early := slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool {
+			return d.Reason == v1alpha1.ReasonStopConditionMet
+		})
+		if b := f.Status.Breach; b == nil || b.Answered || f.Status.Verdict != v1alpha1.VerdictFail || !early {
+			t.Fatalf("verdict %s, breach %+v, doubts %v", f.Status.Verdict, b, f.Status.Impact.Doubts)
+		}
+		test := w.LoadTest("run")
+		report, err := run.Fault(subject.Input{Name: "run", Test: test, Faults: []v1alpha1.RedisFault{*f}}, f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range report.Objectives {
+			if missed := o.Name == "maxLostWrites"; missed != (o.Judged == reports.Missed) || !missed && o.Judged != reports.NotJudged {
+				t.Errorf("the report judges %s as %s", o.Name, o.Judged)
+			}
+		}
+		meta.SetStatusCondition(&test.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionComplete, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded,
+		})
+		test.Status.Verdict, test.Status.Doubts = v1alpha1.VerdictPass, nil
+		if why := experiment.OfObjects(test, []v1alpha1.RedisFault{*f}, result.Run{}).Inconclusive; !strings.Contains(why,
+			"RedisFault stops: StopConditionMet: ") {
+			t.Errorf("an experiment says %q", why)
 		}
 	})
 }

@@ -115,8 +115,8 @@ func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	}
 }
 
-// The end of a fault cancels the call that tries once more to inject it. Why the others have failed is what users have
-// to know.
+// The end of a fault cancels the call that tries once more to inject it. Why the last other one has failed is what users
+// have to know, and whether that was as the fault is not supported.
 func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	r := injecting(t)
 	defer r.Term.Registry.Close()
@@ -126,17 +126,28 @@ func TestCancelledInjectionKeepsTheReason(t *testing.T) {
 	s := &scope.Fault{Fault: f, Before: f.DeepCopy(), Injector: &stepwise{}}
 	s.Reverter = r.reach().ReverterOf(t.Context(), f)
 	ctx, cancel := context.WithCancel(t.Context())
-	for _, refused := range []func() error{
-		func() error { return errors.New("redis-0 is no primary any more") },
-		func() error {
+	defer cancel()
+	for i, tc := range []struct {
+		refused      error
+		says         string
+		notSupported bool
+	}{
+		{problem.Unsupported("no netem"), "no netem", true},
+		{errors.New("redis-0 is no primary any more"), "redis-0 is no primary any more", false},
+		{problem.Unsupported("no netem at all"), "no netem at all", true},
+		{nil, "no netem at all", true}, // cancelled
+	} {
+		_, _ = r.injectAll(ctx, s, func(context.Context, *scope.Fault, ...*v1alpha1.FaultTarget) error {
+			if tc.refused != nil {
+				return tc.refused
+			}
 			cancel()
 			return fmt.Errorf("list pods: %w", ctx.Err())
-		},
-	} {
-		_, _ = r.injectAll(ctx, s, func(context.Context, *scope.Fault, ...*v1alpha1.FaultTarget) error { return refused() })
-	}
-	if want := "redis-0 is no primary any more"; target.LastError != want || target.Attempts != 2 {
-		t.Errorf("%d attempts, the last error is %q, want %q", target.Attempts, target.LastError, want)
+		})
+		if target.LastError != tc.says || target.NotSupported != tc.notSupported || int(target.Attempts) != i+1 {
+			t.Errorf("%d attempts: the last error is %q, not supported %t, want %q", target.Attempts, target.LastError,
+				target.NotSupported, tc.says)
+		}
 	}
 }
 

@@ -266,13 +266,15 @@ func (r *Run) ofFault(f *result.Fault) {
 		}
 		return
 	}
-	// A fault that lost too much is a Fail whatever is in doubt of its other figures, but stalls, which
-	// are in their bounds.
+	// A fault that lost too much, or that a stop condition ended, is a Fail whatever is in doubt of its
+	// figures. Only stalls are in the bounds, of durations alone.
+	stalled := false
 	for _, d := range f.Doubts {
 		if d.Reason != impact.GeneratorStalled {
 			r.Inconclusive = fmt.Sprintf("RedisFault %s: %s: %s", f.Name, d.Reason, d.Message)
 			return
 		}
+		stalled = true
 	}
 	r.worst(compare.Outage, Value{Value: f.Outage().Value.Seconds()})
 	//nolint:forbidigo // a figure of its own, by its own name
@@ -284,7 +286,9 @@ func (r *Run) ofFault(f *result.Fault) {
 	} else {
 		r.worst(compare.RecoveryTime, Value{Value: f.Deadline.Seconds(), Censored: true})
 	}
-	r.worst(compare.LostRequests, Value{Value: float64(f.LostRequests)})
+	if !stalled {
+		r.worst(compare.LostRequests, Value{Value: float64(f.LostRequests)})
+	}
 }
 
 // has reports whether any of the runs has the figure.

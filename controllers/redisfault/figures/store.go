@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/controllers/redisfault/scope"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/digest"
@@ -73,6 +74,11 @@ func conclude(s *scope.Fault, f *result.Fault) {
 	var j verdict.Judgement
 	if s.Judgement != nil {
 		j = *s.Judgement
+	}
+	if i := s.Fault.Status.Impact; i != nil {
+		for _, d := range i.Doubts { // it may have been ended early since it settled
+			f.Doubt(impact.Doubt{Reason: d.Reason, Message: d.Message})
+		}
 	}
 	f.Conclude(s.Losses, judgedLosses(s), string(j.Verdict),
 		j.Message)

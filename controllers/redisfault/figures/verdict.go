@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/fault/declared"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
@@ -61,7 +62,7 @@ func RecoveryUnknown(status *v1alpha1.RedisFaultStatus) bool {
 }
 
 // doubts are the reasons not to trust the figures of the fault.
-func doubts(s *scope.Fault, reason string) (doubts []impact.Doubt) {
+func doubts(s *scope.Fault) (doubts []impact.Doubt) {
 	status := &s.Fault.Status
 	switch {
 	case status.InjectedAt == nil:
@@ -81,9 +82,6 @@ func doubts(s *scope.Fault, reason string) (doubts []impact.Doubt) {
 			doubts = append(doubts, impact.Doubt{Reason: d.Reason, Message: d.Message})
 		}
 	}
-	if reason == v1alpha1.ReasonAborted || reason == v1alpha1.ReasonStopped {
-		doubts = append(doubts, impact.Doubt{Reason: reason, Message: "the fault was ended early"})
-	}
 	if status.InjectedAt != nil && status.Effect != v1alpha1.EffectConfirmed && !s.Seen.Setting {
 		doubts = append(doubts, impact.Doubt{
 			Reason:  "EffectUnconfirmed",
@@ -93,21 +91,40 @@ func doubts(s *scope.Fault, reason string) (doubts []impact.Doubt) {
 	return doubts
 }
 
-// judge sets the verdict.
+// endedEarly is the doubt about a fault that was ended before its time, unless because it had hurt
+// more than allowed; nil = it was not.
+func endedEarly(status *v1alpha1.RedisFaultStatus, reason string) *impact.Doubt {
+	switch b := status.Breach; {
+	case b != nil && !b.Answered:
+		return &impact.Doubt{
+			Reason:  v1alpha1.ReasonStopConditionMet,
+			Message: "the fault was ended early: " + b.Message,
+		}
+	case b == nil && (reason == v1alpha1.ReasonAborted || reason == v1alpha1.ReasonStopped):
+		return &impact.Doubt{Reason: reason, Message: "the fault was ended early"}
+	}
+	return nil
+}
+
+// judge sets the verdict. What makes it doubtful that it was ended early is kept with the other
+// doubts.
 func judge(s *scope.Fault, reason string) {
-	status, doubts := &s.Fault.Status, doubts(s, reason)
-	missed := ""
+	status := &s.Fault.Status
+	early := endedEarly(status, reason)
+	if early != nil && status.Impact != nil {
+		status.Impact.Doubts = append(status.Impact.Doubts, digest.Doubts([]impact.Doubt{*early})...)
+	}
+	doubts := doubts(s)
+	if early != nil && status.Impact == nil {
+		doubts = append(doubts, *early)
+	}
+	var missed verdict.Missed
 	if status.Impact != nil && !status.Impact.Recovered && !RecoveryUnknown(status) {
-		missed = fmt.Sprintf("spec.recoveryDeadline: the throughput did not recover within %s",
+		missed.Message = fmt.Sprintf("spec.recoveryDeadline: the throughput did not recover within %s",
 			format.Duration(s.Fault.Spec.RecoveryDeadline.Duration))
 	}
 	if b := status.Breach; b != nil && b.Answered {
-		doubts, missed = nil, b.Message // it has hurt more than allowed, whatever else is in doubt
-	} else if b != nil {
-		doubts = append(doubts, impact.Doubt{
-			Reason:  v1alpha1.ReasonStopConditionMet,
-			Message: "the fault was ended early: " + b.Message,
-		})
+		missed = verdict.Missed{Message: b.Message, Certain: true} // it has hurt more than allowed
 	}
 	last := verdict.InStatus(judgedLosses(s))
 	judgement := verdict.Conclude(append(status.Objectives, last...), doubts, missed, s.Losses)

@@ -118,7 +118,7 @@ func (a *analysis) outages(m *Impact) {
 	if doubt := a.shardDoubt(m); doubt != nil {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
-	if g := a.downBefore(); g != nil && a.base.rate > 0 {
+	if g := a.downBefore(); g != nil {
 		m.Doubts = append(m.Doubts, Doubt{
 			DownBefore,
 			fmt.Sprintf(

@@ -31,7 +31,8 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 	return InStatus(r.Objectives)
 }
 
-const maxLostWrites = "maxLostWrites"
+// MaxLostWrites is the objective of that name.
+const MaxLostWrites = "maxLostWrites"
 
 // Losses evaluates the objective of the lost writes; losses is nil if they are unknown.
 func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []result.Objective {
@@ -39,17 +40,27 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []resul
 		return nil
 	}
 	if losses == nil {
-		return set(countWithin(maxLostWrites, objectives.MaxLostWrites, nil))
+		return set(countWithin(MaxLostWrites, objectives.MaxLostWrites, nil))
 	}
-	return set(countWithin(maxLostWrites, objectives.MaxLostWrites, &losses.Count))
+	return set(countWithin(MaxLostWrites, objectives.MaxLostWrites, &losses.Count))
+}
+
+// Missed is a failure of a fault apart from its objectives, such as a missed recovery deadline. The
+// zero value is none.
+type Missed struct {
+	Message string
+	Certain bool // whatever the doubts about the figures
 }
 
 // Conclude returns the verdict of a fault from its objectives and the doubts about its figures.
-// missed is a failure apart from the objectives, such as a missed recovery deadline; "" = none.
 // losses is nil if they are unknown.
 func Conclude(
-	objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string, losses *result.Losses,
+	objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed Missed, losses *result.Losses,
 ) Judgement {
+	certain := lostTooMuch(objectives, doubts, false)
+	if missed.Certain {
+		certain = missed.Message
+	}
 	if withinBounds(objectives) {
 		doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool {
 			return d.Reason == impact.GeneratorStalled
@@ -59,7 +70,7 @@ func Conclude(
 	if losses != nil {
 		lost = &losses.Count
 	}
-	return judge(objectives, doubts, missed).beside(lost)
+	return judge(objectives, doubts, missed.Message, certain).beside(lost)
 }
 
 // withinBounds reports whether stalls of the load generator cannot change the outcome, as they are in the
@@ -72,7 +83,7 @@ func withinBounds(objectives []v1alpha1.ObjectiveResult) bool {
 		switch {
 		case inSeconds && o.Met != nil && !*o.Met:
 			return true
-		case o.Met != nil && (inSeconds || o.Name == maxLostWrites):
+		case o.Met != nil && (inSeconds || o.Name == MaxLostWrites):
 			judged++
 		}
 	}

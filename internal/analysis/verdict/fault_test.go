@@ -29,7 +29,7 @@ func hit(changes ...func(*impact.Impact)) *result.Fault {
 // judgeFault judges a fault that lost 3 writes.
 func judgeFault(o *v1alpha1.FaultObjectives, r *result.Fault) Judgement {
 	return Conclude(append(Fault(o, r),
-		InStatus(Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}}))...), r.Doubts, "", nil)
+		InStatus(Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}}))...), r.Doubts, Missed{}, nil)
 }
 
 func TestEachObjectiveOfAFault(t *testing.T) {
@@ -69,7 +69,7 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 		})
 	}
 	checkUnjudged(t, "maxLostWrites",
-		Conclude(InStatus(Losses(&objectives{MaxLostWrites: new(int64(3))}, nil)), nil, "", nil))
+		Conclude(InStatus(Losses(&objectives{MaxLostWrites: new(int64(3))}, nil)), nil, Missed{}, nil))
 }
 
 // The bounds of a figure decide: a limit between them is inconclusive.
@@ -91,7 +91,7 @@ func TestObjectiveComparesBounds(t *testing.T) {
 			t.Errorf("in a status: %+v", s)
 		}
 		if o.Met == nil && (!strings.Contains(o.Message, "between 1.9s and 2.1s") ||
-			judge(InStatus(set(o)), nil, "").Verdict != v1alpha1.VerdictInconclusive) {
+			judge(InStatus(set(o)), nil, "", "").Verdict != v1alpha1.VerdictInconclusive) {
 			t.Errorf("limit %s: %q", limit, o.Message)
 		}
 	}

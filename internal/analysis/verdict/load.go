@@ -26,7 +26,8 @@ func Load(
 		r.Doubts = append(r.Doubts, *d)
 	}
 	r.Doubts = slices.Concat(r.Doubts, noRequests(&r.Total))
-	j := judge(InStatus(r.Objectives), r.Doubts, failure(r)).beside(lossesOf(r.Verification))
+	all := InStatus(r.Objectives)
+	j := judge(all, r.Doubts, failure(r), lostTooMuch(all, r.Doubts, true)).beside(lossesOf(r.Verification))
 	r.Verdict, r.Why = string(j.Verdict), j.Message
 	return j
 }
@@ -109,5 +110,5 @@ func lossesOf(v *result.Verification) *result.Count {
 }
 
 func lostWrites(limit *int64, v *result.Verification) *result.Objective {
-	return countWithin(maxLostWrites, limit, lossesOf(v))
+	return countWithin(MaxLostWrites, limit, lossesOf(v))
 }

@@ -24,7 +24,7 @@ func TestDoubtsAreShortInACondition(t *testing.T) {
 		{Reason: impact.IntervalsMissing, Message: essay},
 		{Reason: "Unheard", Message: "it was not there; " + essay},
 	}
-	j := judge(nil, doubts, "")
+	j := judge(nil, doubts, "", "")
 	if want := "the load generator was too slow; a part of the record is missing; it was not there"; j.Verdict !=
 		v1alpha1.VerdictInconclusive || j.Message != want {
 		t.Errorf("%s: %q, want %q", j.Verdict, j.Message, want)

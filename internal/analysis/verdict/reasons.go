@@ -26,13 +26,33 @@ const (
 	// how, and for how long, clients were seen: rates, latencies, and times between two instants. What
 	// was acknowledged and is lost is lost all the same: the losses that were found are a lower bound.
 	seen subject = iota + 1
-	// what happened to the servers, when, and whether the fault caused it: all figures
+	// when: to which of the faults on a load its losses belong, but not that they are
+	dated
+	// what happened to the servers, and whether the fault caused it: all figures
 	happened
 )
 
-// ofWhatHappened reports whether not even losses that were found are certain to be of the fault or
-// the setting. Of a reason that is not known, they are not.
-func ofWhatHappened(d impact.Doubt) bool { return reasons[d.Reason].about != seen }
+// Judged is an objective that was judged, by its name and unit.
+type Judged struct {
+	Name   string
+	Unit   result.Unit
+	Met    bool
+	OfLoad bool // not of a fault
+}
+
+// Withstands reports whether that an objective is met or missed is certain in spite of a doubt: that
+// more acknowledged writes were lost than allowed, or what of a fault is judged by its bounds, which
+// hold the stalls of the load generator. Against a reason that is not known nothing is.
+func (o Judged) Withstands(reason string) bool {
+	lost := o.Name == MaxLostWrites
+	switch about := reasons[reason].about; {
+	case reason == impact.GeneratorStalled && !o.OfLoad && (lost || o.Unit == result.UnitSeconds):
+		return true
+	case lost && !o.Met:
+		return about == seen || about == dated && o.OfLoad
+	}
+	return false
+}
 
 // reasons are the reasons for doubt: a phrase for where a sentence has to be short, as their numbers
 // would hide what they mean, and what each is about.
@@ -40,7 +60,7 @@ var reasons = map[string]struct {
 	phrase string
 	about  subject
 }{
-	impact.NoLoad:                   {"hardly anything succeeded before the fault", seen},
+	impact.NoLoad:                   {"hardly anything succeeded before the fault", happened},
 	impact.BaselineTooShort:         {"too little was measured before the fault", seen},
 	impact.BaselineUnsteady:         {"the throughput before the fault was not steady", seen},
 	impact.TooFewSamples:            {"there were too few requests", seen},
@@ -61,9 +81,9 @@ var reasons = map[string]struct {
 	"SearchUnfinished":              {"the search did not complete", seen},
 	"NoRequests":                    {"no request was made in the measured time", seen},
 	"StartSkew":                     {"the load pods did not start together", seen},
-	"ClockUncertainty":              {"the clocks of the load pods are uncertain", happened},
-	"ClockDrift":                    {"the clocks of the load pods drifted apart", happened},
-	"ClockStepped":                  {"the operator's clock was set meanwhile", happened},
+	"ClockUncertainty":              {"the clocks of the load pods are uncertain", dated},
+	"ClockDrift":                    {"the clocks of the load pods drifted apart", dated},
+	"ClockStepped":                  {"the operator's clock was set meanwhile", dated},
 	"CutShort":                      {"the fault ended before its time", seen},
 	"LoadEnded":                     {"the load ended too early", seen},
 	"NotInjected":                   {"the fault was not injected", happened},

@@ -161,7 +161,7 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 		},
 		"no objectives": {nil, v1alpha1.VerdictInconclusive},
 	} {
-		if j := Conclude(Fault(tc.objectives, r), doubts, "", nil); j.Verdict != tc.want {
+		if j := Conclude(Fault(tc.objectives, r), doubts, Missed{}, nil); j.Verdict != tc.want {
 			t.Errorf("%s: %s: %s", name, j.Verdict, j.Message)
 		}
 		if len(doubts) != 1 {
@@ -169,7 +169,7 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 		}
 	}
 	lost := append(slices.Clone(doubts), impact.Doubt{Reason: v1alpha1.ReasonPodsLost, Message: "gone"})
-	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, "",
+	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, Missed{},
 		nil); j.Verdict != v1alpha1.VerdictInconclusive || j.Message != "load pods were lost" {
 		t.Errorf("beside another doubt: %s: %s", j.Verdict, j.Message)
 	}

@@ -43,7 +43,7 @@ func Trial(
 			}
 		}
 	}
-	judgement := judge(InStatus(judged), noRequests(&figures), "")
+	judgement := judge(InStatus(judged), noRequests(&figures), "", "")
 	slow := fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput),
 		format.Rate(rate))
 	switch s := figures.Stalled; {

@@ -24,10 +24,12 @@ type Judgement struct {
 }
 
 // judge combines the results of the objectives. With a doubt about the figures the verdict is
-// Inconclusive, but for lost writes that exceed their limit whatever is in doubt. Otherwise a missed
-// objective is a Fail, and without one, an objective that cannot be evaluated is Inconclusive.
-// missed is a failure apart from the objectives, "" = none.
-func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
+// Inconclusive, unless certain says what is a Fail all the same. Otherwise a missed objective is a
+// Fail, and without one, an objective that cannot be evaluated is Inconclusive. missed is a failure
+// apart from the objectives. "" = there is none.
+func judge(
+	objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed, certain string,
+) Judgement {
 	j := Judgement{Objectives: objectives}
 	var broken, unknown, doubted []string
 	if missed != "" {
@@ -47,9 +49,8 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 			doubted = append(doubted, phrase)
 		}
 	}
-	certain := lostTooMuch(objectives)
 	switch {
-	case len(doubted) > 0 && certain != "" && !slices.ContainsFunc(doubts, ofWhatHappened):
+	case len(doubted) > 0 && certain != "":
 		j.Verdict = v1alpha1.VerdictFail
 		j.Reason = v1alpha1.ReasonObjectivesNotMet
 		j.Message = certain
@@ -78,10 +79,14 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 }
 
 // lostTooMuch is the message of the objective that at least as many acknowledged writes were lost as
-// it does not allow; "" = there is none, or it is met or not judged.
-func lostTooMuch(objectives []v1alpha1.ObjectiveResult) string {
+// it does not allow, whatever the doubts; "" = there is none, or it is met, not judged or in doubt.
+func lostTooMuch(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, ofLoad bool) string {
 	for _, o := range objectives {
-		if o.Name == maxLostWrites && o.Met != nil && !*o.Met {
+		if o.Name != MaxLostWrites || o.Met == nil || *o.Met {
+			continue
+		}
+		lost := Judged{Name: o.Name, OfLoad: ofLoad}
+		if !slices.ContainsFunc(doubts, func(d impact.Doubt) bool { return !lost.Withstands(d.Reason) }) {
 			return o.Message
 		}
 	}
@@ -102,7 +107,7 @@ func (j Judgement) beside(lost *result.Count) Judgement {
 func Unjudged(objectives []v1alpha1.ObjectiveResult, lost *result.Count) string {
 	if lost == nil || lost.AtMost == 0 ||
 		slices.ContainsFunc(objectives, func(o v1alpha1.ObjectiveResult) bool {
-			return o.Name == maxLostWrites
+			return o.Name == MaxLostWrites
 		}) {
 		return ""
 	}
@@ -110,15 +115,15 @@ func Unjudged(objectives []v1alpha1.ObjectiveResult, lost *result.Count) string 
 	case exact:
 		return fmt.Sprintf(
 			"; %d acknowledged writes were lost, which no objective of it judged: see objectives.%s", n,
-			maxLostWrites)
+			MaxLostWrites)
 	case lost.AtLeast > 0:
 		return fmt.Sprintf(
 			"; %d to %d acknowledged writes were lost, which no objective of it judged: see objectives.%s",
-			lost.AtLeast, lost.AtMost, maxLostWrites)
+			lost.AtLeast, lost.AtMost, MaxLostWrites)
 	}
 	return fmt.Sprintf(
 		"; up to %d acknowledged writes may have been lost, which no objective of it judged: see objectives.%s",
-		lost.AtMost, maxLostWrites)
+		lost.AtMost, MaxLostWrites)
 }
 
 // set returns the results of the objectives that are set.

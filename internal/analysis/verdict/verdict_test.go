@@ -155,7 +155,7 @@ func TestTruthLostWritesBetweenBounds(t *testing.T) {
 	} {
 		for name, j := range map[string]Judgement{
 			"load":  Load(&v1alpha1.Objectives{MaxLostWrites: &tc.limit}, bounded),
-			"fault": Conclude(InStatus(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault)), nil, "", fault),
+			"fault": Conclude(InStatus(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault)), nil, Missed{}, fault),
 		} {
 			truth.Report(t, "T1", fmt.Sprintf("a %s, 3 to 7 writes lost, limit %d", name, tc.limit), string(tc.want),
 				string(j.Verdict)+": "+j.Message,
@@ -299,7 +299,7 @@ func TestOutageThatCannotBeSeen(t *testing.T) {
 		50 * time.Millisecond: v1alpha1.VerdictInconclusive,
 		80 * time.Millisecond: v1alpha1.VerdictPass,
 	} {
-		j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, r), nil, "", nil)
+		j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, r), nil, Missed{}, nil)
 		if j.Verdict != want || want == v1alpha1.VerdictInconclusive &&
 			!strings.Contains(j.Message, "raise the rate of the load") {
 			t.Errorf("%s: %s: %s", limit, j.Verdict, j.Message)

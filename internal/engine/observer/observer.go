@@ -27,7 +27,7 @@ type Observer struct {
 	Clock   *clock.Clock
 	Routes  *route.Routes
 	Timeout time.Duration // of a query
-	Every   time.Duration // between two readings of a server
+	Every   time.Duration // between two readings of a server, about
 
 	mu         sync.Mutex
 	read       []record.Server
@@ -112,23 +112,20 @@ func (o *Observer) newObserved(p route.Place) *observed {
 	return one
 }
 
-// loop makes a reading in each period, at a random instant of its first half: servers stall in
-// periods too, of a limit of their CPU or of their disk, and PINGs in step with one would all meet
-// it, or none (RFC 2330, section 11.1). For the same reason a reading that took longer than its
-// period is not followed by another at once: its last reply came as a stall ended.
+// loop makes a reading after each pause of a random length: servers stall in periods too, of a limit
+// of their CPU or of their disk, and PINGs in step with one would all meet it, or none (RFC 2330,
+// section 11.1). The last reply of a reading comes as a stall ends, where it met one: from there on
+// the pauses range over a whole period, so that no part of it is preferred.
 func (o *observed) loop(ctx context.Context) {
 	defer o.conn.Close()
-	began := time.Now()
 	for {
 		if err := o.observe(ctx); ctx.Err() == nil {
 			o.explain(err)
 		}
-		elapsed := time.Since(began)
-		pause := o.Every - elapsed%o.Every + rand.N(max(o.Every/2, 1))
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(pause):
+		case <-time.After(o.Every/4 + rand.N(max(o.Every, 1))):
 		}
 	}
 }

@@ -37,6 +37,29 @@ func TestPingsAreNotInStepWithAServersStalls(t *testing.T) {
 	}
 }
 
+// Of a server that stalls once in each period of the readings, whatever their phases are, as many PINGs wait as it stalls
+// for.
+func TestPingsMeetStallsOfTheirOwnPeriod(t *testing.T) {
+	t.Parallel()
+	const every, stall, n = time.Second, 400 * time.Millisecond, 300
+	for _, phase := range []time.Duration{0, 100, 250, 400, 600, 750, 900} {
+		synctest.Test(t, func(t *testing.T) {
+			network := stallingServer(t, stall, every-stall)
+			time.Sleep(phase * time.Millisecond)
+			met := 0
+			for _, took := range pingsOf(t, network, every, n) {
+				if took > time.Millisecond {
+					met++
+				}
+			}
+			// of a random one five standard deviations: 5 x sqrt(300 x 0.4 x 0.6) = 42
+			if met < 78 || met > 162 {
+				t.Errorf("%s after a stall: %d of %d PINGs waited, it stalls for 40%% of the time", phase*time.Millisecond, met, n)
+			}
+		})
+	}
+}
+
 // pingsOf observes a server for a number of PINGs, and returns how long each took, in ascending order.
 func pingsOf(t *testing.T, network *memnet.Network, every time.Duration, n int) []time.Duration {
 	t.Helper()

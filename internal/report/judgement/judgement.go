@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/report"
 )
@@ -77,20 +76,17 @@ func Settle(d *report.Document, verdicts map[string]report.Verdict) {
 	}
 }
 
-// doubtful reports whether an objective is about figures in doubt, given the verdict on its subject.
-// That is a Fail in spite of doubts if its bounds decide, which hold the stalls of the load
-// generator, or if more acknowledged writes were lost than allowed, whatever is not known of the
-// rest.
+// doubtful reports whether an objective is about figures in doubt, given the verdict on its subject:
+// an Inconclusive one judges none, and a Fail in spite of doubts only those that withstand them.
 func doubtful(d *report.Document, o *report.Objective, of report.Verdict) bool {
-	if of == report.Fail && o.Name == lostWrites && o.Judged == report.Missed {
-		return false
+	judged := verdict.Judged{
+		Name: o.Name, Unit: o.Unit, Met: o.Judged == report.Met, OfLoad: d.Kind == report.LoadTest && o.Of == "",
 	}
 	return slices.ContainsFunc(d.Doubts, func(doubt report.Doubt) bool {
-		return doubt.Of == o.Of && (of == report.Inconclusive || of == report.Fail && doubt.Reason != impact.GeneratorStalled)
+		return doubt.Of == o.Of &&
+			(of == report.Inconclusive || of == report.Fail && !judged.Withstands(doubt.Reason))
 	})
 }
-
-const lostWrites = "maxLostWrites"
 
 // objectiveFor names the objective about a figure.
 var objectiveFor = map[string]string{
@@ -99,7 +95,7 @@ var objectiveFor = map[string]string{
 	"latencyP99":   "maxLatencyP99",
 	"latencyP999":  "maxLatencyP999",
 	"errorRate":    "maxErrorRate",
-	"lostWrites":   lostWrites,
+	"lostWrites":   verdict.MaxLostWrites,
 	"outage":       "maxOutage",
 	"recoveryTime": "maxRecoveryTime",
 	"dip":          "maxTPSDip",
