@@ -118,7 +118,8 @@ func (a *analysis) outages(m *Impact) {
 	if doubt := a.shardDoubt(m); doubt != nil {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
-	if g := a.downBefore(); g != nil {
+	// of a baseline without a success NoLoad tells it
+	if g := a.downBefore(); g != nil && (a.base.rate > 0 || len(a.base.seconds) == 0) {
 		m.Doubts = append(m.Doubts, Doubt{
 			DownBefore,
 			fmt.Sprintf(
