@@ -97,6 +97,10 @@ func TestOpenLoopRate(t *testing.T) {
 	})
 }
 
+// Of a server that replies at once there are four to twenty readings in a second, if its period is 200 ms: it pauses for
+// 50 to 250 ms.
+const fewestReadings, mostReadings = 4, 20
+
 // TestObserverReadings: INFO about once per period, the slow log's new entries and the server's own figures with it.
 func TestObserverReadings(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
@@ -184,8 +188,8 @@ func TestObserverWithoutInfo(t *testing.T) {
 		}; !slices.Equal(learned, want) || len(o.servers) > 0 {
 			t.Errorf("%+v, %d readings; want %+v", learned, len(o.servers), want)
 		}
-		if trips != 5 {
-			t.Errorf("%d round trips in 1 s, want 5", trips)
+		if trips < fewestReadings || trips > mostReadings {
+			t.Errorf("%d round trips in 1 s, want %d to %d", trips, fewestReadings, mostReadings)
 		}
 	})
 }
@@ -197,9 +201,9 @@ func TestObserverWithoutSlowLog(t *testing.T) {
 		p := testPlan(virtualAddress)
 		p.Shape = plan.Shape{Rate: 100, Duration: time.Second}
 		o := runPlan(t, p, w.dialled())
-		if len(o.servers) != 5 ||
+		if n := len(o.servers); n < fewestReadings || n > mostReadings ||
 			slices.ContainsFunc(o.servers, func(s record.Server) bool { return s.SlowLog.Total != -1 }) {
-			t.Errorf("%+v, want 5 readings without a total of the slow log", o.servers)
+			t.Errorf("%+v, want %d to %d readings without a total of the slow log", o.servers, fewestReadings, mostReadings)
 		}
 	})
 }
