@@ -13,6 +13,7 @@ import (
 // observed is the state of one server, from one poll.
 type observed struct {
 	runID   string
+	up      time.Duration // of the process, to the second
 	role    topology.Role
 	loading bool
 	linked  bool // a replica whose link to its primary is up, with no full sync in progress
@@ -30,7 +31,8 @@ type clusterState struct {
 // course compares servers with their state before a fault and reports each change once. It is pure:
 // polls come in, sightings go out.
 type course struct {
-	before   map[string]observed // by pod, from the first poll
+	began    time.Time           // of the first poll
+	before   map[string]observed // by pod, from the first poll that it answered
 	replicas int                 // in sync, before
 	reported map[string]bool     // event and object
 	strained bool                // a replica has been out of sync since
@@ -45,16 +47,35 @@ func newCourse() *course {
 // note compares one poll of all servers, by pod; servers that did not answer are absent.
 func (c *course) note(at time.Time, now map[string]observed) []contract.Sighting {
 	if c.before == nil {
-		c.before, c.replicas = now, inSync(now)
+		c.began, c.before, c.replicas = at, now, inSync(now)
 		return nil
 	}
 	c.seen = nil
+	c.complete(at, now)
 	for pod, o := range now {
 		c.noteServer(at, pod, o)
 	}
 	c.noteCluster(at, now)
 	c.noteReplicas(at, now)
 	return c.seen
+}
+
+// uptimeError is by how much the uptime in INFO is too long at most: it is the difference of two
+// instants that are rounded to the second.
+const uptimeError = time.Second
+
+// complete adds the servers that were too slow for the first poll: a process that is older than that
+// is not new.
+func (c *course) complete(at time.Time, now map[string]observed) {
+	late := false
+	for pod, o := range now {
+		if _, known := c.before[pod]; !known && o.up > at.Sub(c.began)+uptimeError {
+			c.before[pod], late = o, true
+		}
+	}
+	if late {
+		c.replicas = max(c.replicas, inSync(now))
+	}
 }
 
 func (c *course) noteServer(at time.Time, pod string, o observed) {
@@ -178,6 +199,7 @@ func observedFrom(info redis.Info) observed {
 	replication := topology.ReplicationOf(info)
 	o := observed{
 		runID:   server.RunID,
+		up:      server.Uptime,
 		role:    server.Role,
 		loading: server.Loading,
 		linked:  replication.LinkUp && !replication.Syncing,

@@ -30,12 +30,38 @@ func node(role topology.Role, ok bool, suspected, failed int) observed {
 func TestCourse(t *testing.T) {
 	alone := map[string]observed{"redis-0": primary("a", 0)}
 	pair := map[string]observed{"redis-0": primary("a", 1), "redis-1": replica("b")}
+	old := map[string]observed{"redis-0": {runID: "a", role: topology.Primary, up: time.Minute}}
+	oldPair := map[string]observed{
+		"redis-0": {runID: "a", role: topology.Primary, online: 1, up: time.Minute},
+		"redis-1": {runID: "b", role: topology.Replica, linked: true, up: time.Minute},
+	}
 	for _, tc := range []struct {
 		name  string
 		looks []map[string]observed
 		want  []string
 	}{
 		{"nothing happens", []map[string]observed{pair, pair, pair}, nil},
+		{
+			"a server is too slow for the first look, and starts anew later",
+			[]map[string]observed{
+				{},
+				old,
+				{},
+				{"redis-0": {runID: "z", role: topology.Primary, loading: true}},
+				{"redis-0": primary("z", 0)},
+			},
+			[]string{"3 Loading redis-0", "4 DatasetLoaded redis-0"},
+		},
+		{
+			"a replica is too slow for the first look",
+			[]map[string]observed{old, oldPair, {"redis-0": primary("a", 0)}, oldPair},
+			[]string{"3 ReplicasResynced replicas"},
+		},
+		{
+			"a process begins between the first look and the second",
+			[]map[string]observed{{}, {"redis-0": {runID: "z", role: topology.Primary, up: 2 * time.Second}}},
+			[]string{"1 DatasetLoaded redis-0"},
+		},
 		{
 			"a new process that loads first",
 			[]map[string]observed{
@@ -139,13 +165,14 @@ func TestCourseRecordsPublishedEvents(t *testing.T) {
 
 func TestObservedFromInfo(t *testing.T) {
 	of := observedFrom(redis.ParseInfo(
-		"# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\n" +
+		"# Server\r\nrun_id:abc\r\nuptime_in_seconds:61\r\n# Replication\r\nrole:master\r\n" +
 			"slave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\n" +
 			"slave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0\r\nloading:0\r\n"))
 	of.cluster = clusterStateFrom(
 		redis.ParseInfo("cluster_state:fail\r\ncluster_slots_pfail:3\r\ncluster_slots_fail:5461\r\n"))
 	want := observed{
 		runID:   "abc",
+		up:      61 * time.Second,
 		role:    topology.Primary,
 		online:  1,
 		cluster: clusterState{known: true, suspected: 3, failed: 5461},

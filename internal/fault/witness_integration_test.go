@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,10 @@ func testWitnessSeesLoading(t *testing.T) {
 	server := redistest.NewServer(t, redistest.Options{})
 	s.Host("redis-0", server, nil)
 	redis := faulttest.On(s.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis
+	await.Until(t, "the process is older than the witness, even if it is too slow for the first look", func() error {
+		up, err := strconv.Atoi(server.Info("uptime_in_seconds"))
+		return await.That(err == nil && up >= 5, "uptime %d: %v", up, err)
+	})
 	w := Watch(t.Context(), redis, redis.AllPods)
 	w.AwaitLook()
 	server.LoadSlowly(2000, 4*time.Second)
