@@ -319,7 +319,7 @@ type LoadObserve struct {
 	// +kubebuilder:validation:Type=string
 	Interval metav1.Duration `json:"interval,omitzero"`
 
-	// redisInfo is how often INFO is read from Redis; 0s disables it: status.servers is then empty,
+	// redisInfo is about how often INFO is read from Redis; 0s disables it: status.servers is then empty,
 	// and the bottleneck is found without Redis' own limits.
 	// Otherwise between 100ms and 1h.
 	// +optional

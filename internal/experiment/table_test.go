@@ -381,4 +381,12 @@ func TestInconclusiveOfObjects(t *testing.T) {
 		"RedisFault kill: BaselineUnsteady: it varied" {
 		t.Errorf("%q", why)
 	}
+	kept.Doubts = kept.Doubts[:1] // stalls are in the bounds of durations, and may have lost requests
+	of.Status.Doubts = nil
+	run := OfObjects(of, nil, result.Run{Faults: []result.Fault{*kept}})
+	_, outage := run.Values[compare.Outage.Name]
+	_, lost := run.Values[compare.LostRequests.Name]
+	if run.Inconclusive != "" || !outage || lost {
+		t.Errorf("of a stalled load: %q, %v", run.Inconclusive, run.Values)
+	}
 }

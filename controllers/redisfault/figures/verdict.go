@@ -110,13 +110,12 @@ func endedEarly(status *v1alpha1.RedisFaultStatus, reason string) *impact.Doubt 
 // doubts.
 func judge(s *scope.Fault, reason string) {
 	status := &s.Fault.Status
-	early := endedEarly(status, reason)
-	if early != nil && status.Impact != nil {
-		status.Impact.Doubts = append(status.Impact.Doubts, digest.Doubts([]impact.Doubt{*early})...)
-	}
 	doubts := doubts(s)
-	if early != nil && status.Impact == nil {
+	if early := endedEarly(status, reason); early != nil {
 		doubts = append(doubts, *early)
+		if status.Impact != nil {
+			status.Impact.Doubts = append(status.Impact.Doubts, digest.Doubts([]impact.Doubt{*early})...)
+		}
 	}
 	var missed verdict.Missed
 	if status.Impact != nil && !status.Impact.Recovered && !RecoveryUnknown(status) {

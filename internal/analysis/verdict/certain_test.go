@@ -10,6 +10,32 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
+// What a stop condition ended has hurt more than allowed, whatever is in doubt: of the objectives nothing is said then.
+func TestAStopConditionFailsWhateverIsInDoubt(t *testing.T) {
+	t.Parallel()
+	objectives := InStatus(set(countWithin("maxErrors", new(int64(0)), &result.Count{AtLeast: 7, AtMost: 7})))
+	stopped := Missed{Message: "spec.stopIf.outage: 5s, limit 1s", Certain: true}
+	for name, tc := range map[string]struct {
+		doubts []impact.Doubt
+		missed Missed
+		want   v1alpha1.Verdict
+		says   string
+	}{
+		"no doubt": {nil, stopped, v1alpha1.VerdictFail, stopped.Message + "; maxErrors is 7, limit 0"},
+		"a doubt":  {[]impact.Doubt{{Reason: impact.DownBefore}}, stopped, v1alpha1.VerdictFail, stopped.Message},
+		"a missed deadline": {
+			[]impact.Doubt{{Reason: impact.DownBefore}},
+			Missed{Message: "no recovery"},
+			v1alpha1.VerdictInconclusive,
+			"an outage had begun before the fault",
+		},
+	} {
+		if j := Conclude(objectives, tc.doubts, tc.missed, nil); j.Verdict != tc.want || j.Message != tc.says {
+			t.Errorf("%s: %s: %q, want %s: %q", name, j.Verdict, j.Message, tc.want, tc.says)
+		}
+	}
+}
+
 // An acknowledged write that is gone is gone, whatever is not known of rates and outages: too many of them are a Fail of
 // a load and of a fault. Where it is in doubt what happened to the servers, or when, they may not be the fault's.
 func TestLostWritesCountWhateverIsInDoubtOfTheRest(t *testing.T) {
