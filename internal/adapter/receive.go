@@ -17,7 +17,7 @@ func (s *Session) read() {
 		var broken *net.OpError
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken):
-			s.fail(s.failure("has closed its connection", nil))
+			s.fail(s.failure(closedConnection, nil))
 			return
 		case err != nil:
 			s.fail(s.failure("sent what is no message", err))

@@ -110,7 +110,7 @@ func (s *Session) write() {
 			err = spare.Send(s.conn)
 		}
 		if err != nil {
-			s.fail(s.failure("has closed its connection", nil))
+			s.fail(s.failure(closedConnection, nil))
 			return
 		}
 	}

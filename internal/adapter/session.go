@@ -32,6 +32,9 @@ type Failure struct {
 	Err    error  // nil, or the cause
 }
 
+// closedConnection is what an adapter did that has exited, too.
+const closedConnection = "has closed its connection"
+
 // Error is a sentence about the adapter.
 func (f *Failure) Error() string {
 	text := "the adapter " + f.What
@@ -133,7 +136,7 @@ func (s *Session) Connect(ctx context.Context, settings wire.Settings) error {
 		return fmt.Errorf("options: %d bytes are too many", len(message))
 	}
 	if err := wire.Write(s.conn, message); err != nil {
-		return s.failure("has closed its connection", err)
+		return s.failure(closedConnection, err)
 	}
 	fields, name, err := s.answer(ctx, connectWithin)
 	if err != nil {
@@ -176,7 +179,7 @@ func (s *Session) answer(
 	case errors.As(err, &late) && late.Timeout():
 		return nil, "", s.failure(fmt.Sprintf("said nothing for %s", within), nil)
 	case errors.Is(err, io.EOF):
-		return nil, "", s.failure("has closed its connection", nil)
+		return nil, "", s.failure(closedConnection, nil)
 	case err != nil:
 		return nil, "", s.failure("sent what is no message", err)
 	}
