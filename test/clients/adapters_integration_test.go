@@ -36,8 +36,8 @@ type driver struct {
 	shown  string
 	// it does not come back after its connection was lost
 	never bool
-	// it has no limit to wait for a reply, or one of more than a minute
-	patient bool
+	// it has no client certificates
+	noCertificate bool
 }
 
 var drivers = []driver{
@@ -45,15 +45,15 @@ var drivers = []driver{
 	{name: "Rueidis", sentinel: true, cluster: true, option: map[string]any{"ConnWriteTimeout": "7s"}, shown: "ConnWriteTimeout=7s"},
 	{name: "RedisPy", sentinel: true, cluster: true, option: map[string]any{"socket_timeout": 7.5}, shown: "socket_timeout=7.5"},
 	{name: "RedisPyAsync", sentinel: true, cluster: true, option: map[string]any{"socket_timeout": 7.5}, shown: "socket_timeout=7.5"},
-	{name: "NodeRedis", sentinel: true, cluster: true, option: map[string]any{"socket": map[string]any{"connectTimeout": int64(7000)}}, shown: "socket.connectTimeout=7000", patient: true},
-	{name: "IORedis", sentinel: true, cluster: true, option: map[string]any{"connectTimeout": int64(7000)}, shown: "connectTimeout=7000", patient: true},
-	{name: "Lettuce", sentinel: true, cluster: true, option: map[string]any{"requestQueueSize": int64(7000)}, shown: "requestQueueSize=7000", patient: true},
+	{name: "NodeRedis", sentinel: true, cluster: true, option: map[string]any{"socket": map[string]any{"connectTimeout": int64(7000)}}, shown: "socket.connectTimeout=7000"},
+	{name: "IORedis", sentinel: true, cluster: true, option: map[string]any{"connectTimeout": int64(7000)}, shown: "connectTimeout=7000"},
+	{name: "Lettuce", sentinel: true, cluster: true, option: map[string]any{"requestQueueSize": int64(7000)}, shown: "requestQueueSize=7000"},
 	{name: "Jedis", sentinel: true, cluster: true, option: map[string]any{"socketTimeoutMillis": int64(7000)}, shown: "socketTimeoutMillis=7000"},
 	{name: "RedisRs", sentinel: true, cluster: true, option: map[string]any{"response_timeout": "7s"}, shown: "response_timeout=7s"},
 	{name: "RedisRsMultiplexed", sentinel: true, option: map[string]any{"response_timeout": "7s"}, shown: "response_timeout=7s", never: true},
 	{name: "GlidePython", cluster: true, option: map[string]any{"request_timeout": int64(7000)}, shown: "request_timeout=7000"},
-	{name: "GlideNode", cluster: true, option: map[string]any{"requestTimeout": int64(7000)}, shown: "requestTimeout=7000"},
-	{name: "GlideJava", cluster: true, option: map[string]any{"requestTimeout": int64(7000)}, shown: "requestTimeout=7000"},
+	{name: "GlideNode", cluster: true, option: map[string]any{"requestTimeout": int64(7000)}, shown: "requestTimeout=7000", noCertificate: true},
+	{name: "GlideJava", cluster: true, option: map[string]any{"requestTimeout": int64(7000)}, shown: "requestTimeout=7000", noCertificate: true},
 }
 
 // each runs a test with every driver that is selected, several at a time.

@@ -291,12 +291,19 @@ func TestCluster(t *testing.T) {
 func TestTLS(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		authority := redistest.NewAuthority(t)
-		server := redistest.NewServer(t, redistest.Options{TLS: authority})
+		o := redistest.Options{TLS: authority}
+		if d.noCertificate {
+			o.Config = []string{"tls-auth-clients optional"}
+		}
+		server := redistest.NewServer(t, o)
 		settings := standalone(server.Address())
 		settings.TLS = &wire.TLS{
 			CA:          pem(t, authority.File("ca.crt")),
 			Certificate: pem(t, authority.File("client.crt")),
 			Key:         pem(t, authority.File("client.key")),
+		}
+		if d.noCertificate {
+			settings.TLS.Certificate, settings.TLS.Key = "", ""
 		}
 		s := connect(t, d, settings)
 		if o := do(t, s, words("SET", "key", "value")); o.Class != wire.ClassOK {

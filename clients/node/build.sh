@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Builds the client adapters of Node.js into the directory OUT, from the packages that package-lock.json pins:
+#
+#   clients/node/build.sh OUT
+#
+# The result is OUT/NodeRedis, OUT/IORedis and OUT/GlideNode, with all that they need in OUT/node. They may be moved together, and run
+# with the `node` of the PATH: 20 or newer, as redis and ioredis ask. Valkey GLIDE has a binary for each platform; npm takes that of the
+# machine that builds.
+set -euo pipefail
+
+if [ $# -ne 1 ]; then
+  echo "usage: $0 OUT" >&2
+  exit 1
+fi
+major=$({ node --version 2>/dev/null || true; } | sed 's/^v\([0-9]*\).*/\1/')
+if [ "${major:-0}" -lt 20 ]; then
+  echo "the client adapters of Node.js need node 20 or newer" >&2
+  exit 1
+fi
+
+source=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1/node"
+out=$(cd "$1" && pwd)
+
+# npm installs what the lock file says, once for each lock file.
+installed=$out/node/installed-package-lock.json
+if ! cmp -s "$source/package-lock.json" "$installed"; then
+  rm -f "$installed"
+  cp "$source/package.json" "$source/package-lock.json" "$out/node/"
+  npm ci --prefix "$out/node" --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error
+  cp "$source/package-lock.json" "$installed"
+fi
+
+rm -rf "$out/node/src"
+cp -R "$source/src" "$out/node/src"
+
+for driver in NodeRedis IORedis GlideNode; do
+  sed "s/@DRIVER@/$driver/g" "$source/launch.sh" >"$out/$driver"
+  chmod +x "$out/$driver"
+done

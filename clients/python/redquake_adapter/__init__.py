@@ -1,0 +1,1 @@
+"""Client adapters of Redquake for the Redis libraries of Python; the contract is clients/PROTOCOL.md."""
