@@ -20,6 +20,10 @@ const (
 	DefaultConnections = 50
 	MaxConnections     = 10_000
 
+	// DefaultLibraryRequests is how many requests a load pod has in flight at a time with the driver of
+	// a library, unless users need fewer.
+	DefaultLibraryRequests = 1000
+
 	// DefaultRequestTimeout is how long a reply of Redis may take, and DefaultRemoteTimeout one of the
 	// API or database of http and cacheAside.
 	DefaultRequestTimeout = time.Second

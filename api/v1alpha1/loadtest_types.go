@@ -11,7 +11,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.workload.benchmark) || self.workload.benchmark.tests.size() == 1 || self.workload.benchmark.order == 'Mixed'",message="load.search needs all tests of workload.benchmark in each trial: set order: Mixed, or one test"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
 // +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.target.topology) || self.target.topology != 'Standalone' || !has(self.client) || !has(self.client.readFrom) || self.client.readFrom == 'Primary'",message="client.readFrom Replica and Any need replicas: a target of topology Standalone has none"
-// +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.target.topology) || self.target.topology in ['Auto', 'Cluster'] || !has(self.client) || !has(self.client.goRedis) || !has(self.client.goRedis.stateReloadInterval)",message="client.goRedis.stateReloadInterval belongs to a cluster: set target.topology to Auto or Cluster"
 type RedisLoadTestSpec struct {
 	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside
 	// in mode DatabaseOnly: then nothing is sent to a Redis or read from one, there is no probe, and a

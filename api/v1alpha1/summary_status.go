@@ -51,7 +51,7 @@ type LoadSummary struct {
 	Drained int64 `json:"drained"`
 
 	// redirected is how often a node of a cluster answered MOVED or ASK, and the request was sent again
-	// to another one. Not counted with driver GoRedis.
+	// to another one. Not counted with the driver of a library.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Redirected int64 `json:"redirected,omitempty"`

@@ -36,7 +36,7 @@ var freeText = []string{
 	"search-precision", "min-throughput", "max-error-rate", "min-success", "command", "commands", "zipf-exponent",
 	"gaussian-centre", "gaussian-deviation", "verify-share", "plan",
 	"credentials", "listen", "sidecar-ready", "sidecar-quit", "namespace", "namespaces", "context", "kubeconfig", "at", "operation",
-	"service-account", "operator-namespace", "name",
+	"service-account", "operator-namespace", "name", "driver-option", "adapter",
 }
 
 // Every flag of text is completed, or listed as one that cannot be: a new one is neither until somebody decides.

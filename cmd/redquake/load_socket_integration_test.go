@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A unix socket is loaded like a port, with a login, by both drivers; that of a cluster's node is refused, as the
-// others cannot be reached by it.
+// A unix socket is loaded like a port, with a login, that of a cluster's node is refused, as the others
+// cannot be reached by it, and libraries connect by TCP.
 func TestLoadOfASocket(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "redis.sock")
@@ -22,7 +22,6 @@ func TestLoadOfASocket(t *testing.T) {
 		{socket},
 		{"unix://" + socket, "--database", "3", "--command", "SET socket {seq}", "--verify-writes"},
 		{"-s", socket, "--mode", "Multiplexed", "-P", "4"},
-		{socket, "--driver", "GoRedis"},
 		{socket, "-t", "set,get,lpush"},
 	} {
 		code, out, stderr := runCommand(t, []string{loadflags.PasswordVariable + "=geheim"}, append([]string{
@@ -42,6 +41,10 @@ func TestLoadOfASocket(t *testing.T) {
 	code, out, stderr := runCommand(t, nil, "load", socket+"x", "--wait", "0")
 	if code != cli.ExitError || !strings.Contains(stderr, "TargetUnreachable: unix://"+socket+"x") {
 		t.Errorf("no socket: exit code %d, %s%s", code, out, stderr)
+	}
+	code, out, stderr = runCommand(t, nil, "load", socket, "--driver", "GoRedis")
+	if code != cli.ExitError || !strings.Contains(stderr, "driver GoRedis connects by TCP: set the host and port") {
+		t.Errorf("a library: exit code %d, %s%s", code, out, stderr)
 	}
 	node := filepath.Join(t.TempDir(), "node.sock")
 	redistest.StartNode(t, "unixsocket "+node)

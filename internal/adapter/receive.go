@@ -66,6 +66,7 @@ func (s *Session) settle(o *wire.Outcome, now int64) error {
 		return errors.New("an outcome without the replies that were wanted")
 	}
 	delete(s.calls, o.ID)
+	s.heard = max(s.heard, o.Done)
 	<-s.slots
 	c.done <- *o
 	return nil
@@ -95,6 +96,7 @@ func (s *Session) pong(fields *wire.Fields, now int64) error {
 		return errors.New("a negative use of CPU or memory")
 	}
 	s.pinged = 0
+	s.heard = max(s.heard, p.Now)
 	s.usage = Usage{CPU: time.Duration(p.CPU), Memory: p.Memory}
 	return nil
 }

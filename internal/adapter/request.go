@@ -116,7 +116,7 @@ func (s *Session) write() {
 	}
 }
 
-// ping asks the adapter every second whether it runs.
+// ping asks the adapter again and again whether it runs.
 func (s *Session) ping() {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()

@@ -20,7 +20,8 @@ import (
 const (
 	helloWithin   = 5 * time.Minute
 	connectWithin = 90 * time.Second // a minute for the adapter's own limit, and some for its word
-	pingEvery     = time.Second
+	pingEvery     = 250 * time.Millisecond
+	heldBack      = 5 * time.Millisecond // an outcome, at most
 	stallAfter    = 10 * time.Second
 	failAfter     = 30 * time.Second
 )
@@ -80,6 +81,7 @@ type Session struct {
 	pinged  int64  // when the ping that has no answer yet was due; 0 = none
 	pingDue bool   // it has not been written yet
 	usage   Usage
+	heard   int64 // the latest instant that the adapter has told of
 	err     error // why it ended
 }
 
@@ -156,6 +158,7 @@ func (s *Session) Connect(ctx context.Context, settings wire.Settings) error {
 	default:
 		return s.failure("sent "+name+" instead of ready or refused", nil)
 	}
+	s.heard = s.now()
 	s.slots = make(chan struct{}, s.Ready.Capacity)
 	s.group.Go(s.read)
 	s.group.Go(s.write)
@@ -224,6 +227,14 @@ func (s *Session) Err() error {
 		return nil
 	}
 	return s.err
+}
+
+// Settled is the instant up to which all outcomes have arrived, by the clock of the adapter: a later
+// one can be under way.
+func (s *Session) Settled() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heard - int64(heldBack)
 }
 
 // Usage is what the adapter had used when it last answered a ping.

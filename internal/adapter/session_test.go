@@ -247,8 +247,12 @@ func TestLies(t *testing.T) {
 		{"long text", func(p *peer) { o := now(p); o.Text = strings.Repeat("x", 1001); p.outcome(o, nil) }, "a text of 1001 bytes"},
 		{"not UTF-8", func(p *peer) { o := now(p); o.Text = "\xff"; p.outcome(o, nil) }, "a text is not UTF-8"},
 		{"few fields", func(p *peer) { p.send(list(msgp.AppendInt(msgp.AppendArrayHeader(nil, 1), 1))) }, "1 fields instead of 6"},
-		{"no list", func(p *peer) { p.send(msgp.AppendInt(msgp.AppendString(msgp.AppendArrayHeader(nil, 2), "outcomes"), 1)) }, `with method for "array"`},
-		{"a length without bytes", func(p *peer) { p.send([]byte{0x92, 0xa8, 'o', 'u', 't', 'c', 'o', 'm', 'e', 's', 0xdd, 0xff, 0xff, 0xff, 0xff}) }, "4294967295 elements in 0 bytes"},
+		{"no list", func(p *peer) {
+			p.send(msgp.AppendInt(msgp.AppendString(msgp.AppendArrayHeader(nil, 2), "outcomes"), 1))
+		}, `with method for "array"`},
+		{"a length without bytes", func(p *peer) {
+			p.send([]byte{0x92, 0xa8, 'o', 'u', 't', 'c', 'o', 'm', 'e', 's', 0xdd, 0xff, 0xff, 0xff, 0xff})
+		}, "4294967295 elements in 0 bytes"},
 		{"nested", func(p *peer) {
 			nested := bytes.Repeat([]byte{0x91}, 1000)
 			p.send(append(append([]byte{0x96}, wire.Pong{Time: 1}.Append(nil)[1:]...), append(nested, 0xc0)...))

@@ -37,9 +37,12 @@ const (
 // JOB_COMPLETION_INDEX.
 func LoadJob(test *v1alpha1.RedisLoadTest, plan, image string, ids UserIDs) *batchv1.Job {
 	spec := test.Spec.DeepCopy()
+	own := image
 	if spec.Pods.Image != "" {
 		image = spec.Pods.Image
 	}
+	pod := loadPod(test, plan, spec, image, ids)
+	addClient(&pod, &spec.Client, own)
 	count := spec.Pods.Count
 	meta := ofLoadTest(test, LoadJobName(test.Name), ComponentLoad)
 	meta.Labels = with(spec.Pods.JobLabels, meta.Labels)
@@ -70,7 +73,7 @@ func LoadJob(test *v1alpha1.RedisLoadTest, plan, image string, ids UserIDs) *bat
 						"karpenter.sh/do-not-disrupt":                    "true",
 					}),
 				},
-				Spec: loadPod(test, plan, spec, image, ids),
+				Spec: pod,
 			},
 		},
 	}

@@ -128,6 +128,7 @@ func AgentSecret(test *v1alpha1.RedisLoadTest, credentials agent.Credentials) *c
 // Secret does not reach a running pod through a subPath.
 const (
 	planDir     = "/etc/redquake/plan"
+	clientDir   = "/run/redquake" // shared with the sidecar of a client library
 	agentDir    = "/etc/redquake/agent"
 	passwordDir = "/etc/redquake/password"
 	caDir       = "/etc/redquake/ca"

@@ -1,6 +1,7 @@
 package children
 
 import (
+	"encoding/json"
 	"net"
 	"path"
 	"strconv"
@@ -76,20 +77,18 @@ func planClient(spec *v1alpha1.RedisLoadTestSpec) plan.Client {
 		Retries:        int(client.Retries),
 		AddedLatency:   value(client.AddedLatency).Duration,
 	}
+	if client.Options != nil {
+		// The API server has read it as an object; what else it may be has no options.
+		_ = json.Unmarshal(client.Options.Raw, &c.Options)
+	}
+	if c.Driver.IsLibrary() && c.Driver.Language() != plan.Go {
+		c.Adapter = &plan.Adapter{Socket: path.Join(clientDir, clientSocket)}
+	}
 	if isRemote(&spec.Workload) {
 		c.RemoteTimeout = timeout(client, v1alpha1.DefaultRemoteTimeout)
 	}
 	if client.Protocol == v1alpha1.RESP2 {
 		c.Protocol = 2
-	}
-	if g := client.GoRedis; g != nil {
-		c.GoRedis = &plan.GoRedis{
-			PoolSize:            int(value(g.PoolSize)),
-			StateReloadInterval: value(g.StateReloadInterval).Duration,
-		}
-		if g.MaxRetries != nil {
-			c.GoRedis.MaxRetries = new(int(*g.MaxRetries))
-		}
 	}
 	return c
 }
@@ -100,14 +99,17 @@ func connections(spec *v1alpha1.RedisLoadTestSpec) int {
 	switch {
 	case spec.Client.Connections > 0:
 		return int(spec.Client.Connections)
-	case !isRemote(&spec.Workload):
+	case !isRemote(&spec.Workload) && !isLibrary(spec):
 		return v1alpha1.DefaultConnections
 	}
 	users := int(value(spec.Load.Users))
 	for _, stage := range spec.Load.Stages {
 		users = max(users, int(value(stage.Users)))
 	}
-	if users == 0 {
+	switch {
+	case users == 0 && isLibrary(spec):
+		return v1alpha1.DefaultLibraryRequests
+	case users == 0:
 		return v1alpha1.DefaultConnections // an open loop without a limit of its own
 	}
 	pods := int(spec.Pods.Count)
@@ -120,6 +122,11 @@ func timeout(client *v1alpha1.LoadClient, otherwise time.Duration) time.Duration
 		return set
 	}
 	return otherwise
+}
+
+// isLibrary reports whether the requests are sent by a library that applications use.
+func isLibrary(spec *v1alpha1.RedisLoadTestSpec) bool {
+	return plan.Driver(spec.Client.Driver).IsLibrary()
 }
 
 func isRemote(w *v1alpha1.Workload) bool {

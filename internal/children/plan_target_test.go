@@ -64,14 +64,15 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 func TestPlanClient(t *testing.T) {
 	test := loadTest(t, `
 target: {addresses: ["a:1"]}
-client: {readFrom: Replica, driver: GoRedis, connectionMaxAge: 10m, goRedis: {poolSize: 7, maxRetries: -1, stateReloadInterval: 1s}}
+client: {driver: RedisPy, options: {socket_timeout: 0.5, retry: {retries: 7}, name: x}}
 load: {users: 10, duration: 1m}
 workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 `)
 	want := plan.Client{
-		Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
-		ReadFrom: plan.ReadReplica, Mode: plan.Dedicated, Driver: plan.GoRedisDriver, MaxAge: 10 * time.Minute,
-		GoRedis: &plan.GoRedis{PoolSize: 7, MaxRetries: new(-1), StateReloadInterval: time.Second},
+		Connections: 10, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
+		ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.RedisPyDriver,
+		Options: plan.Options{"socket_timeout": 0.5, "retry": map[string]any{"retries": int64(7)}, "name": "x"},
+		Adapter: &plan.Adapter{Socket: "/run/redquake/client.sock"},
 	}
 	if diff := cmp.Diff(want, planClient(&test.Spec)); diff != "" {
 		t.Error(diff)

@@ -199,12 +199,6 @@ func (r *Runner) checkDeployment(m *topology.Map) error {
 	if m.Kind == topology.KindCluster && r.run.Plan.Target.Database != 0 {
 		return invalid("spec.target.database: a cluster has database 0 only")
 	}
-	if r.run.Plan.Client.Driver == plan.GoRedisDriver && r.run.Plan.Client.ReadFrom != "" &&
-		r.run.Plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
-		return invalid(
-			"spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other " +
-				"deployments go-redis would send writes to replicas, too")
-	}
 	if r.run.Plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
 		return &plan.Error{
 			Reason:  plan.PlanInvalid,

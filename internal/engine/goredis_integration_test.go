@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,19 +107,6 @@ func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 	p.Workload.Keyspace.Prefill = false
 	if o := runPlan(t, p); o.sum.OK != 500 || o.sum.Due != 500 {
 		t.Errorf("%s", describe(o))
-	}
-	p.Client.ReadFrom = plan.ReadReplica
-	if _, err := New(p, 0); err != nil {
-		t.Fatal(err)
-	}
-	r, err := New(p, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.stopFollowing()
-	if err := r.Prepare(t.Context(), func(string) {}); err == nil ||
-		!strings.Contains(err.Error(), "client.readFrom: driver GoRedis supports it for Redis Cluster only") {
-		t.Errorf("%v", err)
 	}
 }
 

@@ -46,11 +46,27 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 	if err != nil {
 		return err
 	}
+	go r.endWithClient(everything, cancel)
 	r.record(done, sink)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if r.callers != nil {
+		return r.callers.Err()
+	}
 	return nil
+}
+
+// endWithClient ends the load if the client fails that performs its operations.
+func (r *Runner) endWithClient(ctx context.Context, end context.CancelFunc) {
+	if r.callers == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-r.callers.Failed():
+		end()
+	}
 }
 
 // launch starts loops, callers, probes and samplers. The returned channel is closed when all of

@@ -39,7 +39,7 @@ func WithoutRecording() Option {
 // WithDialer establishes every connection with dial, which receives addresses as in the plan, for
 // transports without file descriptors. The loops then wait on channels and Go's timers instead of
 // epoll: slower and less precise, but able to run in virtual time. Topology queries
-// (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
+// (Target.Topology) still use TCP, and drivers of libraries do not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(r *Runner) { r.run.Routes.Dialer.TCP, r.run.Portable = dial, true }
 }
@@ -150,7 +150,7 @@ func (r *Runner) chooseWorkload() error {
 			return wrong(err)
 		}
 		n.Workload, n.Redis = w, w
-		if n.Plan.Client.Driver == plan.GoRedisDriver {
+		if n.Plan.Client.Driver.IsLibrary() {
 			r.callers = &callers.Callers{State: n}
 		}
 	}

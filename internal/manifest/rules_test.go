@@ -26,7 +26,7 @@ func TestRulesAreThoseOfTheAPIServer(t *testing.T) {
 metadata: {name: a.b}
 spec:
   target: {service: {name: a}, addresses: ["a:1"], topology: Sentinel, database: 1, sentinel: {}}
-  client: {driver: GoRedis, retries: 1, dialTimeout: 1ms, requestTimeout: 2h, addedLatency: 11s, goRedis: {stateReloadInterval: 1ms}}
+  client: {driver: GoRedis, image: a, retries: 1, dialTimeout: 1ms, requestTimeout: 2h, addedLatency: 11s, options: {a: 1}}
   load: {thinkTime: 2h, stages: [{duration: 1ms}, {duration: 2s, users: 1, rate: 1}], search: {from: 5, to: 2,
     trial: 1ms, settle: 1h, precision: "0%"}}
   workload: {values: {minBytes: 5}, ranking: {members: 1, findCount: 2, weights: {}}, rateLimiter: {limit: 1, window: 0s}}

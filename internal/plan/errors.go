@@ -27,7 +27,9 @@ const (
 	LedgerFailed Reason = "LedgerFailed"
 	// the database or the API of the workload cannot be used
 	BackendUnreachable Reason = "BackendUnreachable"
-	PlanInvalid        Reason = "PlanInvalid" // the plan is inconsistent or incomplete
+	// the adapter of a client library cannot be used, or has failed
+	AdapterFailed Reason = "AdapterFailed"
+	PlanInvalid   Reason = "PlanInvalid" // the plan is inconsistent or incomplete
 )
 
 // Error is why a run failed. Message is human-readable and contains the address or the field.

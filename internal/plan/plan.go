@@ -4,7 +4,6 @@
 package plan
 
 import (
-	"cmp"
 	"strings"
 	"time"
 )
@@ -118,8 +117,9 @@ type Client struct {
 	// added to each round trip in the client, to simulate a slower network
 	AddedLatency time.Duration `json:"addedLatency,omitempty"`
 	Driver       Driver        `json:"driver,omitempty"` // "" = Native
-	// with Driver GoRedis; nil = its defaults
-	GoRedis *GoRedis `json:"goRedis,omitempty"`
+	// of the driver's library, which has its own defaults
+	Options Options  `json:"options,omitempty"`
+	Adapter *Adapter `json:"adapter,omitempty"` // of a library that is not in Go
 }
 
 // ReadFrom is where read-only commands go. Writes go to a primary.
@@ -140,25 +140,6 @@ const (
 	Dedicated   Mode = "Dedicated"   // one request, or batch, in flight per connection
 	Multiplexed Mode = "Multiplexed" // concurrent requests of several users are sent in one batch
 )
-
-// Driver is the client implementation that sends the requests.
-type Driver string
-
-// The drivers.
-const (
-	NativeDriver Driver = "Native" // Redquake's own: no retries, cheap
-	// go-redis with its pool, retries and view of the topology, as in a Go service
-	GoRedisDriver Driver = "GoRedis"
-)
-
-// GoRedis are options of go-redis, by its names.
-type GoRedis struct {
-	PoolSize int `json:"poolSize,omitempty"` // 0 = Client.Connections
-	// nil = its default, -1 = none
-	MaxRetries *int `json:"maxRetries,omitempty"`
-	// of a cluster's layout; 0 = its default
-	StateReloadInterval time.Duration `json:"stateReloadInterval,omitempty"`
-}
 
 // Shape is the amount of load over time. A user sends one batch of Client.Pipeline requests per
 // turn. Exactly one of Users, Rate, Stages sets the amount; with Rate > 0 or stages with rates it
@@ -284,6 +265,5 @@ func (p *Plan) Tallies() []string {
 // KernelStamps reports whether the kernel stamps the replies of the load: a time for which the load
 // generator did not run is then no part of the time from the send.
 func (p *Plan) KernelStamps() bool {
-	return cmp.Or(p.Client.Driver, NativeDriver) == NativeDriver && p.Workload.HTTP == nil &&
-		p.Workload.CacheAside == nil
+	return !p.Client.Driver.IsLibrary() && p.Workload.HTTP == nil && p.Workload.CacheAside == nil
 }

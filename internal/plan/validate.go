@@ -18,7 +18,7 @@ const maxIntervals = 10_000_000
 func (p *Plan) Validate() error {
 	for _, check := range []func() string{
 		p.checkComplete, p.checkKnown, p.checkTarget, p.checkShape,
-		p.checkTogether, p.checkWorkload,
+		p.checkTogether, p.checkDriver, p.checkWorkload,
 	} {
 		if problem := check(); problem != "" {
 			return &Error{Reason: PlanInvalid, Message: "spec." + problem}
@@ -61,7 +61,7 @@ func (p *Plan) checkKnown() string {
 		unknown("client.protocol", "RESP"+strconv.Itoa(c.Protocol), "RESP2", "RESP3"),
 		unknown("client.readFrom", c.ReadFrom, "", ReadPrimary, ReadReplica, ReadAny),
 		unknown("client.mode", c.Mode, "", Dedicated, Multiplexed),
-		unknown("client.driver", c.Driver, "", NativeDriver, GoRedisDriver),
+		unknown("client.driver", c.Driver, append(Drivers(), "")...),
 		unknown("load.arrivals", p.Shape.Arrivals, "", Even, Poisson),
 		unknown("workload.keyspace.distribution", p.Workload.Keyspace.Distribution, Uniform, Zipf,
 			Gaussian, Sequential),
@@ -143,17 +143,39 @@ func (p *Plan) checkShape() string {
 
 // checkTogether rejects fields of different parts of the spec that exclude each other.
 func (p *Plan) checkTogether() string {
-	remote, goRedis := p.Workload.IsRemote(), p.Client.Driver == GoRedisDriver
+	remote, library := p.Workload.IsRemote(), p.Client.Driver.IsLibrary()
 	turns := p.Turns()
 	switch {
 	case turns != nil && p.Shape.Search != nil:
 		return "workload.benchmark.order: a search needs all tests in each trial: set Mixed, or one test"
 	case turns != nil && turns.Each <= 0 && p.Shape.Requests == 0:
 		return "workload.benchmark.order: Sequential needs a duration or a number of requests to divide"
-	case remote && goRedis:
-		return "client.driver: GoRedis is for workloads of Redis commands: set Native"
-	case p.Verify != nil && (remote || goRedis):
+	case remote && library:
+		return fmt.Sprintf("client.driver: %s is for workloads of Redis commands: set Native", p.Client.Driver)
+	case p.Verify != nil && (remote || library):
 		return "verify: acknowledged writes are verified by driver Native only, with workloads of Redis commands"
+	}
+	return ""
+}
+
+// checkDriver rejects what the libraries of applications do not do.
+func (p *Plan) checkDriver() string {
+	c := &p.Client
+	switch driver := c.Driver; {
+	case !driver.IsLibrary() && (len(c.Options) > 0 || c.Adapter != nil):
+		return "client.options: driver Native has none: set the driver whose library they belong to"
+	case !driver.IsLibrary():
+		return ""
+	case driver.Language() != Go && c.Adapter == nil:
+		return fmt.Sprintf("client.driver: %s needs its adapter, which is a program of its own", driver)
+	case c.Options.size() > maxOptions:
+		return fmt.Sprintf("client.options: %d bytes of JSON; at most %d are allowed", c.Options.size(), maxOptions)
+	case slices.ContainsFunc(p.Target.Addresses, IsSocket):
+		return fmt.Sprintf("target.addresses: driver %s connects by TCP: set the host and port", driver)
+	case p.Target.Sentinel != nil && (p.Target.Sentinel.TLS == nil) != (p.Target.TLS == nil):
+		return fmt.Sprintf("target.sentinel.tls: driver %s uses TLS with both sentinels and servers, or with none", driver)
+	case c.ReadFrom != "" && c.ReadFrom != ReadPrimary:
+		return fmt.Sprintf("client.readFrom: driver %s decides by itself, as its options say: set client.options", driver)
 	}
 	return ""
 }

@@ -101,7 +101,11 @@ func TestAccepted(t *testing.T) {
 			{"cluster", `{target: {topology: Cluster}}`},
 			{
 				"go-redis",
-				`{client: {driver: GoRedis, connectionMaxAge: 10m, goRedis: {poolSize: 5, maxRetries: -1, stateReloadInterval: 1s}}}`,
+				`{client: {driver: GoRedis, options: {PoolSize: 5, MaxRetries: -1, ClusterStateReloadInterval: 1s}}}`,
+			},
+			{
+				"a library in a sidecar",
+				`{client: {driver: NodeRedis, image: "registry/own@sha256:00", options: {socket: {connectTimeout: 500}}}}`,
 			},
 			{"slow network", `{client: {addedLatency: 5ms, mode: Multiplexed, readFrom: Any, retries: 3}}`},
 			{"TLS with the system's roots", `{target: {tls: {}}}`},

@@ -138,8 +138,19 @@ var refusedLoadTests = []refusal{
 		"a cluster has only database 0",
 	},
 	{
-		"options of another driver", `{client: {goRedis: {poolSize: 5}}}`, "spec.client",
-		"goRedis belongs to driver GoRedis",
+		"options of no library", `{client: {options: {PoolSize: 5}}}`, "spec.client",
+		"options belong to the library of a driver",
+	},
+	{"options that are none", `{client: {driver: GoRedis, options: 5}}`, "spec.client.options", "must be of type object"},
+	{
+		"an image without an adapter", `{client: {driver: Rueidis, image: a}}`, "spec.client",
+		"image is that of an adapter",
+	},
+	{"an unknown driver", `{client: {driver: StackExchange}}`, "spec.client.driver", "supported values"},
+	{"a library and readFrom", `{client: {driver: Jedis, readFrom: Any}}`, "spec.client", "set options instead of readFrom"},
+	{
+		"a library and connectionMaxAge", `{client: {driver: Lettuce, connectionMaxAge: 1m}}`, "spec.client",
+		"connectionMaxAge belongs to driver Native",
 	},
 	{
 		"go-redis multiplexed", `{client: {driver: GoRedis, mode: Multiplexed}}`, "spec.client",
@@ -150,15 +161,11 @@ var refusedLoadTests = []refusal{
 		"go-redis and added latency", `{client: {driver: GoRedis, addedLatency: 1ms}}`, "spec.client",
 		"addedLatency belongs to driver Native",
 	},
-	{"go-redis and retries", `{client: {driver: GoRedis, retries: 1}}`, "spec.client", "set goRedis.maxRetries"},
+	{"go-redis and retries", `{client: {driver: GoRedis, retries: 1}}`, "spec.client", "set options instead of retries"},
 	{"addedLatency too long", `{client: {addedLatency: 11s}}`, "spec.client.addedLatency", "must be between 0s and 10s"},
 	{
 		"connectionMaxAge too short", `{client: {connectionMaxAge: 1ms}}`, "spec.client.connectionMaxAge",
 		"must be between 10ms and 24h",
-	},
-	{
-		"maxRetries below -1", `{client: {driver: GoRedis, goRedis: {maxRetries: -2}}}`, "spec.client.goRedis.maxRetries",
-		"greater than or equal to -1",
 	},
 	{
 		"password without key", `{target: {auth: {passwordSecretRef: {name: redis}}}}`,
@@ -352,11 +359,6 @@ var refusedLoadTests = []refusal{
 	{
 		"reads from replicas of one server", `{target: {topology: Standalone}, client: {readFrom: Replica}}`, "spec",
 		"client.readFrom Replica and Any need replicas",
-	},
-	{
-		"the layout of one server",
-		`{target: {topology: Standalone}, client: {driver: GoRedis, goRedis: {stateReloadInterval: 5s}}}`, "spec",
-		"client.goRedis.stateReloadInterval belongs to a cluster",
 	},
 	{"stale reads without a ledger", `{verify: {staleReads: true}}`, "spec.verify", "go with acknowledgedWrites"},
 	{"a share of nothing", `{verify: {acknowledgedWrites: true, share: 0.0%}}`, "spec.verify.share", "must be above 0%"},

@@ -5,16 +5,20 @@
 package clients
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redquake/redquake/internal/adapter"
 	"github.com/redquake/redquake/internal/adapter/goclients"
@@ -89,14 +93,7 @@ func start(t *testing.T, d driver) (s *adapter.Session, failed func() error, end
 		t.Cleanup(func() { _ = end() })
 		return s, s.Err, end
 	}
-	program, err := filepath.Abs(filepath.Join("../../bin/adapters", d.name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("%v: hack/adapters.sh builds it", err)
-	}
-	p, err := adapter.Start(t.Context(), []string{program}, o)
+	p, err := adapter.Start(t.Context(), []string{program(t, d)}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +103,42 @@ func start(t *testing.T, d driver) (s *adapter.Session, failed func() error, end
 	})
 	t.Cleanup(func() { _ = end() })
 	return p.Session, p.Err, end
+}
+
+// program is the path of a driver's adapter.
+func program(t *testing.T, d driver) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../bin/adapters", d.name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v: hack/adapters.sh builds it", err)
+	}
+	return path
+}
+
+// startProgram runs an adapter until the test ends, or its agent does.
+func startProgram(t *testing.T, program, socket string) {
+	t.Helper()
+	var words bytes.Buffer
+	c := exec.Command(program, socket)
+	c.Stderr = &words
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		patience := time.AfterFunc(time.Minute, func() {
+			t.Error("the adapter does not end at SIGTERM")
+			_ = c.Process.Kill()
+		})
+		defer patience.Stop()
+		_ = c.Wait()
+		if t.Failed() {
+			t.Logf("the adapter wrote:\n%s", words.String())
+		}
+	})
 }
 
 // connect has a new adapter connect with the settings.

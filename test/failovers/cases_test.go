@@ -129,10 +129,10 @@ var cases = []failover{
 		before: earlier{words: "0 lost; the shard is back after 4.1 s"},
 		share:  "100%",
 	}, {
-		name:   "the same, `--driver GoRedis --state-reload-interval 1s`",
+		name:   "the same, `--driver GoRedis --driver-option ClusterStateReloadInterval=1s`",
 		start:  clusterLoss,
 		before: earlier{words: "0 lost; the shard is back after 4.1 s (go-redis with a reload every 1 s)"},
-		flags:  []string{"--driver", "GoRedis", "--state-reload-interval", "1s", "--command", oneShard},
+		flags:  []string{"--driver", "GoRedis", "--driver-option", "ClusterStateReloadInterval=1s", "--command", oneShard},
 	}, {
 		name:   "the same, `--driver GoRedis` as it comes",
 		start:  clusterLoss,

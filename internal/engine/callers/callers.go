@@ -23,7 +23,7 @@ import (
 )
 
 // Callers sends the load of workloads that perform whole operations themselves (a database behind a
-// cache, an HTTP API, go-redis): one goroutine per concurrent operation, as in an application. It
+// cache, an HTTP API, a client library): one goroutine per concurrent operation, as in an application. It
 // costs more per request than the event loops.
 type Callers struct {
 	State *load.State
@@ -32,30 +32,16 @@ type Callers struct {
 	Timeout time.Duration
 	gaps    *gaps.Shared
 	heart   clock.Heartbeat
-	make    func(number, of int64) workload.Caller // set by open
-	free    func() error                           // set by open
+	make    func(number, of int64) workload.Caller // set by Open
+	free    func() error                           // set by Open
+	library *library                               // nil with a remote workload
 }
 
-// Open creates the client that performs the operations. kind is the deployment's topology.
+// Open creates the client that performs the operations. kind is the deployment's topology. After an
+// error it may be called again.
 func (c *Callers) Open(ctx context.Context, kind plan.Topology) error {
 	if c.State.Redis != nil {
-		client, err := goRedisClient(c.State, kind)
-		if err != nil {
-			return &plan.Error{
-				Reason:  plan.AuthenticationFailed,
-				Message: err.Error(),
-				Err:     err,
-			}
-		}
-		c.free = client.Close
-		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{
-				client:  client,
-				source:  c.State.Redis.Source(number, of, kind == plan.TopologyCluster),
-				samples: &c.State.Samples,
-			}
-		}
-		return nil
+		return c.openLibrary(ctx, kind)
 	}
 	options := workload.RemoteOptions{
 		Connections: int(c.Count),
@@ -65,7 +51,7 @@ func (c *Callers) Open(ctx context.Context, kind plan.Topology) error {
 	a := c.State.Plan.Workload.CacheAside
 	if a != nil && a.Mode == plan.ThroughCache {
 		var err error
-		if cache, err = goRedisClient(c.State, kind); err != nil {
+		if cache, err = newCache(c.State, kind); err != nil {
 			return &plan.Error{
 				Reason:  plan.AuthenticationFailed,
 				Message: err.Error(),
@@ -110,7 +96,27 @@ func (c *Callers) Close() {
 
 // Source is the source of the callers' gaps, once they have been started.
 func (c *Callers) Source() gaps.Source {
-	return c.gaps.Source()
+	source := c.gaps.Source()
+	if c.library != nil {
+		source.Settled = c.library.settled
+	}
+	return source
+}
+
+// Failed is closed when the client has failed, which ends the load; nil if that cannot happen.
+func (c *Callers) Failed() <-chan struct{} {
+	if c.library == nil {
+		return nil
+	}
+	return c.library.session.Ended()
+}
+
+// Err is why the client has failed; nil if it has not.
+func (c *Callers) Err() error {
+	if c.library == nil {
+		return nil
+	}
+	return c.library.err()
 }
 
 // backendPasses reports whether a backend that cannot be used may be used later.
@@ -125,6 +131,10 @@ func backendPasses(err error) bool {
 // Start runs the goroutines in group; they return when the load is over.
 func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 	c.gaps = gaps.NewShared(c.State.Thresholds, c.State.Sharded)
+	if c.library != nil {
+		c.library.begin()
+		ctx = c.library.until(ctx)
+	}
 	go c.heart.Run(ctx, c.State.Now, c.noteStall)
 	var due chan arrival
 	if c.State.Pacer.Load() != nil {
@@ -295,7 +305,11 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	}
 	result := c.caller.Call(within, op, user, c.tally)
 	cancel()
-	at := c.run.Now()
+	read := c.run.Now()
+	at := read
+	if result.Done > 0 {
+		sent, at = result.Sent, result.Done
+	}
 	s, _ := c.stripe.Lock(sent)
 	s.Sent(op, result.BytesOut)
 	if due >= 0 {
@@ -312,10 +326,6 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	if due >= 0 {
 		waited = at - due
 	}
-	// go-redis may return after the plan's requestTimeout
-	if result.Outcome == workload.OK && c.run.Redis != nil && service > c.run.Timeout {
-		result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
-	}
 	switch {
 	case result.Outcome == workload.OK && due >= 0:
 		s.OK(op, at, waited, service, uint64(result.BytesIn), 1)
@@ -329,12 +339,15 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	if result.Null && c.run.Operations[op].ReadOnly {
 		s.Missed(op, 1)
 	}
-	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at)
+	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at, read)
 }
 
-// noteGaps notes an outcome for the gap logs.
-func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent, at int64) {
+// noteGaps notes an outcome for the gap logs, which was read at the instant read.
+func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent, at, read int64) {
 	lo := min(max(sent, c.of.heart.Since()), at)
+	if result.Done > 0 { // the application had it then, no sooner and no later
+		lo = at
+	}
 	switch {
 	case result.Outcome == workload.OK:
 		c.of.gaps.End(parts, gaps.Receipt{
@@ -344,7 +357,7 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 			OK:     parts,
 			Since:  at,
 			Shard:  shard,
-		}, at)
+		}, read)
 	case result.Class == record.ClassTimeout || result.BytesIn > 0: // it was in flight all the time
 		c.of.gaps.End(parts, gaps.Receipt{
 			Hi:     at,
@@ -352,9 +365,9 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 			Sent:   sent,
 			Failed: parts,
 			Shard:  shard,
-		}, at)
+		}, read)
 	default:
-		c.of.gaps.Broken(parts, shard, sent, at)
+		c.of.gaps.Broken(parts, shard, sent, read)
 	}
 }
 

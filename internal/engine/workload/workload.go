@@ -215,8 +215,8 @@ const (
 	Unknown         // may have been applied
 )
 
-// Result is the outcome of an operation with its details. The engine measures its latency, around
-// Call.
+// Result is the outcome of an operation with its details. Instants are nanoseconds since the start
+// of the run.
 type Result struct {
 	Outcome  Outcome
 	Class    record.Class // of Fail and Unknown
@@ -224,4 +224,6 @@ type Result struct {
 	BytesOut int          // sent; 0 if unknown
 	Slot     uint16       // of its key, for a command to a Redis Cluster
 	Null     bool         // the reply of OK is null
+	// when the client's call began and returned, if the client says so itself; 0 = around Call
+	Sent, Done int64
 }

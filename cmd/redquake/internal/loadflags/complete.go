@@ -16,7 +16,11 @@ func Complete(cmd *cobra.Command) {
 	cli.Choices(cmd, "read-from", string(plan.ReadPrimary), string(plan.ReadReplica),
 		string(plan.ReadAny))
 	cli.Choices(cmd, "mode", string(plan.Dedicated), string(plan.Multiplexed))
-	cli.Choices(cmd, "driver", string(plan.NativeDriver), string(plan.GoRedisDriver))
+	var drivers []string
+	for _, driver := range plan.Drivers() {
+		drivers = append(drivers, string(driver))
+	}
+	cli.Choices(cmd, "driver", drivers...)
 	cli.Choices(cmd, "arrivals", string(plan.Even), string(plan.Poisson))
 	cli.Choices(cmd, "distribution", string(plan.Uniform), string(plan.Zipf), string(plan.Gaussian),
 		string(plan.Sequential))

@@ -72,27 +72,19 @@ var conflicts = []conflict{
 		"--max-lost-writes needs --verify-writes: without it no lost write is found",
 	},
 	{
-		[]string{"pool-size", "max-retries", "state-reload-interval"},
-		func(s *v1alpha1.RedisLoadTestSpec) bool { return s.Client.Driver != v1alpha1.DriverGoRedis },
-		"--pool-size, --max-retries and --state-reload-interval need --driver GoRedis",
+		[]string{"driver-option", "adapter"},
+		func(s *v1alpha1.RedisLoadTestSpec) bool { return !isLibrary(&s.Client) },
+		"--driver-option and --adapter belong to the library of another --driver than Native",
 	},
 	{
-		[]string{"driver", "mode", "retries", "pipeline", "added-latency"},
+		[]string{"driver", "mode", "retries", "pipeline", "added-latency", "read-from", "connection-max-age"},
 		needsNative,
-		"--mode Multiplexed, --retries, --pipeline and --added-latency belong to --driver Native; GoRedis has --pool-size and --max-retries",
+		"--mode Multiplexed, --retries, --pipeline, --added-latency, --read-from and --connection-max-age belong to --driver Native; a library has options of its own: --driver-option",
 	},
 	{[]string{"read-from", "topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
 		return s.Target.Topology == v1alpha1.TopologyStandalone && s.Client.ReadFrom != "" &&
 			s.Client.ReadFrom != v1alpha1.ReadFromPrimary
 	}, "--read-from: the topology Standalone has no replicas"},
-	{
-		[]string{"state-reload-interval", "topology", "sentinel"},
-		func(s *v1alpha1.RedisLoadTestSpec) bool {
-			return s.Client.GoRedis != nil && s.Client.GoRedis.StateReloadInterval != nil &&
-				(s.Target.Sentinel != nil || !isAutoOr(s, v1alpha1.TopologyCluster))
-		},
-		"--state-reload-interval belongs to the topology Cluster: only a cluster has a layout to reload",
-	},
 	{[]string{"topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
 		return s.Target.Topology == v1alpha1.TopologySentinel && s.Target.Sentinel == nil
 	}, "--topology Sentinel needs --sentinel"},
@@ -143,7 +135,7 @@ func isUnverified(s *v1alpha1.RedisLoadTestSpec) bool {
 
 func needsNative(s *v1alpha1.RedisLoadTestSpec) bool {
 	c := &s.Client
-	return c.Driver == v1alpha1.DriverGoRedis &&
-		(c.Mode == v1alpha1.ClientMultiplexed || c.Retries > 0 || c.Pipeline > 1 ||
-			c.AddedLatency != nil && c.AddedLatency.Duration > 0)
+	return isLibrary(c) && (c.Mode == v1alpha1.ClientMultiplexed || c.Retries > 0 || c.Pipeline > 1 ||
+		c.AddedLatency != nil && c.AddedLatency.Duration > 0 || c.ConnectionMaxAge != nil ||
+		c.ReadFrom != "" && c.ReadFrom != v1alpha1.ReadFromPrimary)
 }

@@ -160,13 +160,12 @@ func (f *Flags) registerClient(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.addedLatency, "added-latency", 0,
 		"latency that the client adds to each round trip, to simulate a slower network")
 	flags.StringVar(&f.driver, "driver", "Native",
-		"`client` that sends the requests: Native, or GoRedis with its own pool and retries")
-	flags.Int32Var(&f.poolSize, "pool-size", 0,
-		"`number` of connections of driver GoRedis (default: --connections)")
-	flags.Int32Var(&f.maxRetries, "max-retries", 0,
-		"`number` of retries of driver GoRedis, -1 for none (default: its own)")
-	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0,
-		"how often driver GoRedis reloads the layout of a cluster (default: its own)")
+		"`client` that sends the requests: Native, or a library with its own pool and retries, such as "+
+			"GoRedis or RedisPy")
+	flags.StringArrayVar(&f.driverOptions, "driver-option", nil,
+		"`option` of the driver's library by its own name, MaxRetries=7 or socket.connectTimeout=2000; repeatable")
+	flags.StringVar(&f.adapter, "adapter", "",
+		"`command` that runs the adapter of the driver's library, for one that is not in Go")
 	f.registerProbe(flags)
 	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond,
 		"step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
@@ -203,7 +202,9 @@ func (f *Flags) LoadTest(io cli.Streams) (*v1alpha1.RedisLoadTest, error) {
 		return nil, err
 	}
 	f.applyObjectives(&test.Spec)
-	f.applyClient(&test.Spec)
+	if err := f.applyClient(&test.Spec); err != nil {
+		return nil, err
+	}
 	f.applyVerify(&test.Spec)
 	return test, f.conflict(&test.Spec)
 }
@@ -253,7 +254,7 @@ func (f *Flags) applyWorkload(workload *v1alpha1.Workload, in io.Reader) error {
 	return nil
 }
 
-func (f *Flags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
+func (f *Flags) applyClient(spec *v1alpha1.RedisLoadTestSpec) error {
 	if f.changed("interval") {
 		spec.Observe.Interval = metav1.Duration{Duration: f.interval}
 	}
@@ -263,8 +264,9 @@ func (f *Flags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
 	}
 	f.applyTopology(&spec.Target)
 	f.applyConnections(&spec.Client)
-	f.applyDriver(&spec.Client)
+	err := f.applyDriver(&spec.Client)
 	f.followUsers(spec)
+	return err
 }
 
 func (f *Flags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {

@@ -84,10 +84,10 @@ type Flags struct {
 	sentinelPasswordFile   string
 	sentinelTLS            bool
 	readFrom, mode, driver string
-	poolSize, maxRetries   int32
+	driverOptions          []string
+	adapter                string
 	dialTimeout, timeout   time.Duration
 	wait                   time.Duration
-	stateReloadInterval    time.Duration
 	connectionMaxAge       time.Duration
 	retries                int32
 	addedLatency           time.Duration

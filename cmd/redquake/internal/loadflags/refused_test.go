@@ -165,16 +165,16 @@ func TestPlanRefuses(t *testing.T) {
 			`--command "x:GET {key}": the weight x must be a whole number`,
 		},
 		{
-			"pool of another driver",
+			"options of no library",
 			"",
-			[]string{"--pool-size", "5"},
-			"--pool-size, --max-retries and --state-reload-interval need --driver GoRedis",
+			[]string{"--driver-option", "PoolSize=5"},
+			"--driver-option and --adapter belong to the library of another --driver than Native",
 		},
 		{
 			"pipeline of GoRedis",
 			"",
 			[]string{"--driver", "GoRedis", "--pipeline", "5"},
-			"--pipeline and --added-latency belong to --driver Native",
+			"belong to --driver Native; a library has options of its own: --driver-option",
 		},
 		{"lost writes of none", "", []string{"--max-lost-writes", "5"}, "--max-lost-writes needs --verify-writes"},
 		{"share without verification", "", []string{"--verify-share", "5%"}, "go with --verify-writes"},
@@ -184,12 +184,6 @@ func TestPlanRefuses(t *testing.T) {
 			"",
 			[]string{"--topology", "Standalone", "--read-from", "Replica"},
 			"--read-from: the topology Standalone has no replicas",
-		},
-		{
-			"layout of one server",
-			"",
-			[]string{"--topology", "Standalone", "--driver", "GoRedis", "--state-reload-interval", "5s"},
-			"--state-reload-interval belongs to the topology Cluster",
 		},
 		{
 			"database of a cluster",

@@ -31,6 +31,9 @@ func (f *Flags) Plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []str
 	if plan, err = children.Plan(test, f.planned(test.Spec.Target.Addresses)); err != nil {
 		return nil, nil, f.Named(err)
 	}
+	if err := f.useAdapter(&plan.Client); err != nil {
+		return nil, nil, err
+	}
 	if pods > 1 {
 		// otherwise they are as many as users need
 		if test.Spec.Client.Connections > 0 || !plan.Workload.IsRemote() {

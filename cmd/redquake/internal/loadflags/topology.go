@@ -81,14 +81,14 @@ const mostFollowing = 1000
 func (f *Flags) followUsers(spec *v1alpha1.RedisLoadTestSpec) {
 	client, workload := &spec.Client, &spec.Workload
 	if !f.changed("users") || client.Connections > 0 || client.Mode == v1alpha1.ClientMultiplexed ||
-		workload.HTTP != nil || workload.CacheAside != nil {
+		workload.HTTP != nil || workload.CacheAside != nil || isLibrary(client) {
 		return
 	}
 	client.Connections = min(f.users, mostFollowing)
 }
 
 // applyDriver overrides the client with the flags about connections, retries and the driver.
-func (f *Flags) applyDriver(client *v1alpha1.LoadClient) {
+func (f *Flags) applyDriver(client *v1alpha1.LoadClient) error {
 	if f.changed("read-from") {
 		client.ReadFrom = v1alpha1.ReadFrom(f.readFrom)
 	}
@@ -112,26 +112,7 @@ func (f *Flags) applyDriver(client *v1alpha1.LoadClient) {
 			*d.field = unlessZero(d.value)
 		}
 	}
-	f.applyGoRedis(client)
-}
-
-// applyGoRedis overrides the options of driver GoRedis.
-func (f *Flags) applyGoRedis(client *v1alpha1.LoadClient) {
-	if !f.changed("pool-size") && !f.changed("max-retries") && !f.changed("state-reload-interval") {
-		return
-	}
-	if client.GoRedis == nil {
-		client.GoRedis = &v1alpha1.GoRedisOptions{}
-	}
-	if f.changed("pool-size") {
-		client.GoRedis.PoolSize = &f.poolSize
-	}
-	if f.changed("max-retries") {
-		client.GoRedis.MaxRetries = &f.maxRetries
-	}
-	if f.changed("state-reload-interval") {
-		client.GoRedis.StateReloadInterval = unlessZero(f.stateReloadInterval)
-	}
+	return f.applyOptions(client)
 }
 
 // unlessZero returns the duration of a flag; nil for 0.

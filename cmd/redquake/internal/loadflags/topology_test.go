@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/internal/cli"
@@ -76,13 +77,14 @@ func TestClientFlags(t *testing.T) {
 			},
 		},
 		{
-			[]string{"--driver", "GoRedis", "--pool-size", "7", "--max-retries", "-1", "--state-reload-interval", "1s"},
+			[]string{
+				"--driver", "GoRedis", "--driver-option", "MaxRetries=-1", "--driver-option", "DialTimeout=7s",
+				"--driver-option", "a.b=true", "--driver-option", `a.c={"d": [1]}`, "--driver-option", "name=x=y",
+			},
 			v1alpha1.LoadClient{
 				Driver: v1alpha1.DriverGoRedis,
-				GoRedis: &v1alpha1.GoRedisOptions{
-					PoolSize:            new(int32(7)),
-					MaxRetries:          new(int32(-1)),
-					StateReloadInterval: &metav1.Duration{Duration: time.Second},
+				Options: &runtime.RawExtension{
+					Raw: []byte(`{"DialTimeout":"7s","MaxRetries":-1,"a":{"b":true,"c":{"d":[1]}},"name":"x=y"}`),
 				},
 			},
 		},
@@ -109,11 +111,10 @@ func TestTopologyFlagErrors(t *testing.T) {
 		{"", []string{"--topology", "Ring"}, `--topology: "Ring": supported values: "Auto", `},
 		{"", []string{"--topology", "Sentinel"}, "--topology Sentinel needs --sentinel"},
 		{"", []string{"--topology", "Cluster", "--sentinel", "a:1"}, "--sentinel belongs to --topology Sentinel or Auto"},
-		{
-			"",
-			[]string{"--driver", "GoRedis", "--state-reload-interval", "1s", "--sentinel", "a:1"},
-			"--state-reload-interval belongs to the topology Cluster",
-		},
+		{"", []string{"--driver", "GoRedis", "--driver-option", "MaxRetries"}, `"MaxRetries" must be NAME=VALUE`},
+		{"", []string{"--driver", "GoRedis", "--driver-option", "a=1", "--driver-option", "a.b=1"}, `"a.b=1" must be`},
+		{"", []string{"--driver", "RedisPy"}, "--driver RedisPy needs --adapter"},
+		{"", []string{"--driver", "RedisPy", "--adapter", `"x`}, "--adapter: "},
 		{file("{sentinel: {service: {name: s}}}"), []string{"-f", "FILE"}, "pass --sentinel host:port"},
 		{
 			file(`{sentinel: {addresses: ["a:1"], auth: {passwordSecretRef: {name: a, key: b}}}}`),

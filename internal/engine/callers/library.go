@@ -1,0 +1,397 @@
+package callers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redquake/redquake/internal/adapter"
+	"github.com/redquake/redquake/internal/adapter/goclients"
+	"github.com/redquake/redquake/internal/adapter/wire"
+	"github.com/redquake/redquake/internal/engine/clock"
+	"github.com/redquake/redquake/internal/engine/dial"
+	"github.com/redquake/redquake/internal/engine/load"
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// library is a client library that performs the requests, by its adapter.
+type library struct {
+	run     *load.State
+	session conversation
+	now     func() int64 // the adapter's clock
+	began   atomic.Bool  // offset is set
+	offset  atomic.Int64 // the run's clock minus the adapter's
+}
+
+// conversation is a session with an adapter, whether that is a process of this machine or not.
+type conversation interface {
+	Connect(ctx context.Context, s wire.Settings) error
+	Perform(ctx context.Context, commands [][][]byte, wanted bool) (wire.Outcome, bool, error)
+	Settled() int64
+	Ended() <-chan struct{}
+	Err() error
+	Close()
+}
+
+// openLibrary starts the adapter of the plan's driver, unless that has been done, and has it connect.
+func (c *Callers) openLibrary(ctx context.Context, kind plan.Topology) error {
+	if c.library == nil {
+		now := c.adapterClock()
+		session, err := c.startAdapter(ctx, adapter.Options{Now: now, Stalled: c.noteAdapterStall})
+		if err != nil {
+			return c.adapterFailed(ctx, err)
+		}
+		c.library = &library{run: c.State, session: session, now: now}
+		c.free = func() error {
+			session.Close()
+			return nil
+		}
+	}
+	settings, err := c.settings(kind)
+	if err != nil {
+		return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
+	}
+	if err := c.library.session.Connect(ctx, settings); err != nil {
+		return c.adapterFailed(ctx, err)
+	}
+	c.make = func(number, of int64) workload.Caller {
+		source := c.State.Redis.Source(number, of, kind == plan.TopologyCluster)
+		follower, _ := source.(workload.Follower)
+		return &libraryCaller{library: c.library, source: source, follower: follower}
+	}
+	return nil
+}
+
+// adapterClock is the clock that the adapter reads: in virtual time there is no other than Go's.
+func (c *Callers) adapterClock() func() int64 {
+	if !c.State.Portable {
+		return adapter.Monotonic
+	}
+	began := time.Now()
+	return func() int64 { return int64(time.Since(began)) + 1 }
+}
+
+// startAdapter starts the adapter of the plan's driver, or waits for it.
+func (c *Callers) startAdapter(ctx context.Context, o adapter.Options) (conversation, error) {
+	client := &c.State.Plan.Client
+	switch {
+	case client.Adapter == nil: // in Go
+		return c.serveHere(ctx, o)
+	case len(client.Adapter.Command) > 0:
+		return adapter.Start(ctx, client.Adapter.Command, o)
+	}
+	return adapter.Await(ctx, client.Adapter.Socket, o)
+}
+
+// serveHere runs the adapter of a library in Go in this process.
+func (c *Callers) serveHere(ctx context.Context, o adapter.Options) (conversation, error) {
+	here, there := net.Pipe()
+	own := goclients.Options{Now: o.Now}
+	if c.State.Portable {
+		own.Dial = c.State.Routes.Dialer.TCP
+	}
+	driver := string(c.State.Plan.Client.Driver)
+	go func() { _ = goclients.Serve(there, driver, own) }()
+	session, err := adapter.Open(ctx, here, o)
+	if err != nil {
+		_ = here.Close()
+		return nil, err
+	}
+	return session, nil
+}
+
+// noteAdapterStall records that the adapter answered nothing, by its clock.
+func (c *Callers) noteAdapterStall(from, to int64) {
+	if l := c.library; l.began.Load() {
+		c.noteStall(record.Stall{From: l.at(from), To: l.at(to)})
+	}
+}
+
+// adapterFailed is the error of a preparation that an adapter, or its library, has ended.
+func (c *Callers) adapterFailed(ctx context.Context, err error) error {
+	driver := c.State.Plan.Client.Driver
+	refusal, refused := errors.AsType[*wire.Refusal](err)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case !refused:
+		return &plan.Error{
+			Reason:  plan.AdapterFailed,
+			Message: fmt.Sprintf("spec.client.driver: %v", err),
+			Err:     err,
+		}
+	case refusal.Kind == wire.Login:
+		return &plan.Error{
+			Reason:  plan.AuthenticationFailed,
+			Message: fmt.Sprintf("%s was refused: %s", driver, refusal.Message),
+			Err:     err,
+		}
+	case refusal.Kind == wire.Unreachable:
+		return &plan.Error{
+			Reason:  plan.TargetUnreachable,
+			Message: fmt.Sprintf("%s does not connect: %s", driver, refusal.Message),
+			Err:     err,
+			Passes:  true,
+		}
+	}
+	return &plan.Error{
+		Reason:  plan.PlanInvalid,
+		Message: fmt.Sprintf("spec.client.%s: %s: %s", fieldOf(refusal), driver, refusal.Message),
+		Err:     err,
+	}
+}
+
+// fieldOf is the field of the plan's client that a refusal is about.
+func fieldOf(r *wire.Refusal) string {
+	if strings.HasPrefix(r.Field, "options") {
+		return r.Field
+	}
+	return "driver"
+}
+
+// settings are what the adapter connects to.
+func (c *Callers) settings(kind plan.Topology) (wire.Settings, error) {
+	t, client := &c.State.Plan.Target, &c.State.Plan.Client
+	s := wire.Settings{
+		Addresses: t.Addresses,
+		Username:  t.Username,
+		Database:  t.Database,
+		Options:   client.Options,
+		InFlight:  int(c.Count),
+	}
+	var err error
+	if s.Password, err = c.State.Routes.Dialer.Secret(); err != nil {
+		return s, err
+	}
+	switch kind {
+	case plan.TopologyCluster:
+		s.Topology = wire.Cluster
+	case plan.TopologySentinel:
+		s.Topology = wire.Sentinel
+		if err := c.setSentinels(&s); err != nil {
+			return s, err
+		}
+	default: // with plain replication the primary at the start: no library follows a failover there
+		s.Topology, s.Addresses = wire.Standalone, c.State.Routes.Servers()[:1]
+	}
+	s.TLS, err = tlsOf(t.TLS)
+	return s, err
+}
+
+// setSentinels sets what there is of sentinels.
+func (c *Callers) setSentinels(s *wire.Settings) error {
+	s.PrimaryName = c.State.Routes.Current().Shards[0].ID
+	sentinel := c.State.Plan.Target.Sentinel
+	if sentinel == nil { // detected: the target's addresses are those of the sentinels
+		return nil
+	}
+	s.Addresses, s.SentinelUsername = sentinel.Addresses, sentinel.Username
+	if sentinel.MasterName != "" {
+		s.PrimaryName = sentinel.MasterName
+	}
+	var err error
+	s.SentinelPassword, err = dial.ReadPassword(sentinel.PasswordFile)
+	return err
+}
+
+// tlsOf reads the files of TLS settings; nil without TLS.
+func tlsOf(t *plan.TLS) (*wire.TLS, error) {
+	if t == nil {
+		return nil, nil
+	}
+	sent := &wire.TLS{ServerName: t.ServerName, Insecure: t.InsecureSkipVerify}
+	for file, to := range map[string]*string{
+		t.CAFile:   &sent.CA,
+		t.CertFile: &sent.Certificate,
+		t.KeyFile:  &sent.Key,
+	} {
+		if file == "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		*to = string(text)
+	}
+	sent.Key = inPKCS8(sent.Key)
+	return sent, nil
+}
+
+// inPKCS8 converts a private key in PEM to PKCS #8, the only form that Java reads. What is none is
+// left for the library to refuse.
+func inPKCS8(text string) string {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return text
+	}
+	var key any
+	var err error
+	switch block.Type {
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	default:
+		return text
+	}
+	if err != nil {
+		return text
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return text
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+}
+
+// begin relates the adapter's clock to that of the run, by the closest of a few pairs of readings.
+func (l *library) begin() {
+	closest := clock.Never
+	for range 5 {
+		before := l.run.Now()
+		theirs := l.now()
+		after := l.run.Now()
+		if apart := after - before; apart < closest {
+			closest = apart
+			l.offset.Store(before + apart/2 - theirs)
+		}
+	}
+	l.began.Store(true)
+}
+
+// at converts an instant of the adapter's clock to one of the run.
+func (l *library) at(t int64) int64 {
+	return t + l.offset.Load()
+}
+
+// until bounds ctx by the end of the run and the time in which a request may still end: some
+// libraries wait for a reply without a limit.
+func (l *library) until(ctx context.Context) context.Context {
+	if l.run.Length == 0 {
+		return ctx
+	}
+	end := l.run.Start.Add(time.Duration(l.run.Length) + l.run.Plan.OperationTimeout())
+	bounded, cancel := context.WithDeadline(ctx, end)
+	context.AfterFunc(bounded, cancel)
+	return bounded
+}
+
+// settled is the instant of the run up to which all outcomes have arrived.
+func (l *library) settled() int64 {
+	return l.at(l.session.Settled())
+}
+
+// err is why the adapter has failed, nil if it has not.
+func (l *library) err() error {
+	failed := l.session.Err()
+	if failed == nil {
+		return nil
+	}
+	return &plan.Error{Reason: plan.AdapterFailed, Message: failed.Error(), Err: failed}
+}
+
+// libraryCaller sends the requests of a workload with a library.
+type libraryCaller struct {
+	*library
+	source   workload.Source
+	follower workload.Follower // nil if no operation has several round trips
+	out      []byte
+}
+
+// Pick is a part of workload.Caller.
+func (l *libraryCaller) Pick() int {
+	return l.source.Pick()
+}
+
+// Call performs a request as an application does: it includes the library's retries and
+// redirections, and is bounded by the library's own limits.
+func (l *libraryCaller) Call(
+	ctx context.Context, op int, user int64, tally []uint64,
+) workload.Result {
+	r := workload.Request{User: user}
+	l.source.Draw(op, &r)
+	var replies int
+	l.out, replies = l.source.Append(l.out[:0], &r)
+	follows := l.follower != nil && l.follower.Follows(op)
+	result := workload.Result{Slot: r.Slot}
+	for {
+		result.BytesOut += len(l.out)
+		commands, err := commandsOf(l.out, replies)
+		if err != nil {
+			result.Outcome, result.Class = workload.Fail, record.ClassProtocol
+			return result
+		}
+		o, begun, err := l.session.Perform(ctx, commands, follows)
+		if err != nil {
+			result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
+			if !begun {
+				result.Outcome = workload.Fail
+			}
+			return result
+		}
+		if result.Done == 0 {
+			result.Sent = l.at(o.Sent)
+		}
+		result.Done = l.at(o.Done)
+		if !o.Class.Succeeded() {
+			l.fail(&result, &o)
+			return result
+		}
+		if !follows {
+			result.Null = o.Class == wire.ClassNil
+			return result
+		}
+		l.out, replies = l.follower.Next(l.out[:0], &r, o.Replies, tally)
+		if replies == 0 {
+			return result
+		}
+	}
+}
+
+// fail makes the result that of a request that has failed.
+func (l *libraryCaller) fail(result *workload.Result, o *wire.Outcome) {
+	result.Outcome, result.Class = workload.Unknown, record.ClassOther
+	switch o.Class {
+	case wire.ClassReply:
+		result.Outcome, result.Class = workload.Fail, resp.Classify([]byte(o.Text))
+		result.BytesIn = len(o.Text)
+	case wire.ClassRefused:
+		result.Outcome, result.Class = workload.Fail, record.ClassRefused
+	case wire.ClassTimeout:
+		result.Class = record.ClassTimeout
+	case wire.ClassLost:
+		result.Class = record.ClassReset
+	}
+	l.run.Samples.Note(result.Class, []byte(o.Text))
+}
+
+// commandsOf takes encoded commands apart.
+func commandsOf(out []byte, count int) ([][][]byte, error) {
+	in := bufio.NewReader(bytes.NewReader(out))
+	commands := make([][][]byte, 0, count)
+	for range count {
+		v, err := resp.ReadValue(in)
+		if err != nil {
+			return nil, err
+		}
+		words := make([][]byte, len(v.Items))
+		for i := range v.Items {
+			words[i] = []byte(v.Items[i].Text)
+		}
+		commands = append(commands, words)
+	}
+	return commands, nil
+}

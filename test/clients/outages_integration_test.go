@@ -1,0 +1,288 @@
+//go:build integration
+
+package clients
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/adapter"
+	"github.com/redquake/redquake/internal/adapter/goclients"
+	"github.com/redquake/redquake/internal/adapter/wire"
+	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/await"
+	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// heard is what an adapter itself said of its requests, on its way to the agent: when they had a success.
+type heard struct {
+	mu   sync.Mutex
+	done []int64 // CLOCK_MONOTONIC
+}
+
+// between relays the messages of an adapter and an agent, and keeps what the adapter says. It returns the socket for
+// the adapter; agent is that of the agent.
+func between(t *testing.T, agent string) (socket string, h *heard) {
+	t.Helper()
+	h = &heard{}
+	socket = filepath.Join(filepath.Dir(agent), "adapter.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		from, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer from.Close()
+		var to net.Conn
+		err = await.Try(t.Context(), time.Minute, func() (err error) {
+			to, err = net.Dial("unix", agent)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer to.Close()
+		go func() {
+			_, _ = io.Copy(from, to)
+			_ = from.Close()
+		}()
+		h.relay(to, from)
+	}()
+	return socket, h
+}
+
+// relay passes on what an adapter sends until it ends.
+func (h *heard) relay(to io.Writer, from io.Reader) {
+	messages := wire.NewReader(io.TeeReader(from, to))
+	for {
+		name, fields, err := messages.Next()
+		if err != nil {
+			return
+		}
+		if name == wire.NameOutcomes {
+			_ = fields.Outcomes(func(o *wire.Outcome) error {
+				if o.Class.Succeeded() {
+					h.mu.Lock()
+					h.done = append(h.done, o.Done)
+					h.mu.Unlock()
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// longest is the longest time without a success.
+func (h *heard) longest() (from, to int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slices.Sort(h.done)
+	for i := 1; i < len(h.done); i++ {
+		if h.done[i]-h.done[i-1] > to-from {
+			from, to = h.done[i-1], h.done[i]
+		}
+	}
+	return from, to
+}
+
+// run starts the adapter of a driver on a socket, as a sidecar would.
+func run(t *testing.T, d driver, socket string) {
+	t.Helper()
+	if slices.Contains(goclients.Drivers(), d.name) {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = goclients.Serve(conn, d.name, goclients.Options{Now: adapter.Monotonic}) }()
+		return
+	}
+	startProgram(t, program(t, d), socket)
+}
+
+// planFor is a load of 200 requests a second through the adapter at a socket.
+func planFor(d driver, address, socket string, length time.Duration) *plan.Plan {
+	p := builders.Plan()
+	p.Interval = 100 * time.Millisecond
+	p.Target = plan.Target{Addresses: []string{address}}
+	p.Client = plan.Client{
+		Connections:    400,
+		Pipeline:       1,
+		DialTimeout:    10 * time.Second,
+		RequestTimeout: 10 * time.Second,
+		Protocol:       3,
+		Driver:         plan.Driver(d.name),
+		Adapter:        &plan.Adapter{Socket: socket},
+	}
+	p.Shape = plan.Shape{Rate: 200, Duration: length}
+	p.Workload = plan.Workload{
+		Commands: []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "{key}"}}},
+		Keyspace: plan.Keyspace{Prefix: "k", Keys: 100, Distribution: plan.Uniform},
+	}
+	p.Probe, p.Info = plan.Probe{}, 0
+	return p
+}
+
+// The outage in the record is the one that the adapter itself told of: its ends are those of its last success before
+// and of its first after. The server was stopped, or killed and started again.
+func TestPlantedOutages(t *testing.T) {
+	each(t, func(t *testing.T, d driver) {
+		for name, plant := range map[string]func(s *redistest.Server){
+			"stop": func(s *redistest.Server) {
+				s.Stop()
+				await.Pass(700*time.Millisecond, "the planted outage")
+				s.Cont()
+			},
+			"kill": func(s *redistest.Server) {
+				s.Kill()
+				await.Pass(500*time.Millisecond, "the planted outage")
+				s.Restart()
+			},
+		} {
+			if d.never && name == "kill" {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				server := redistest.Start(t)
+				agent := filepath.Join(t.TempDir(), "agent.sock")
+				socket, h := between(t, agent)
+				r, err := engine.New(planFor(d, server.Address(), agent, 6*time.Second), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				run(t, d, socket)
+				if err := r.Prepare(t.Context(), func(s string) { t.Log(s) }); err != nil {
+					t.Fatal(err)
+				}
+				start := time.Now().Add(10 * time.Millisecond)
+				planted := make(chan struct{})
+				go func() {
+					defer close(planted)
+					await.PassTo(start.Add(1500*time.Millisecond), "there is a load before the outage")
+					plant(server)
+				}()
+				var longest record.Gap
+				offset := int64(time.Since(start)) - adapter.Monotonic()
+				err = r.Run(t.Context(), start, func(iv *record.Interval) {
+					for _, g := range iv.Gaps {
+						if g.To-g.From > longest.To-longest.From {
+							longest = g
+						}
+					}
+				})
+				<-planted
+				if err != nil {
+					t.Fatal(err)
+				}
+				from, to := h.longest()
+				from, to = from+offset, to+offset
+				t.Logf("the adapter: %s to %s; the record: %s to %s", time.Duration(from), time.Duration(to),
+					time.Duration(longest.From), time.Duration(longest.To))
+				if to-from < int64(400*time.Millisecond) {
+					t.Errorf("the adapter saw no outage")
+				}
+				const most = int64(5 * time.Millisecond)
+				if off := max(longest.From-from, from-longest.From); off > most {
+					t.Errorf("its begin is off by %s", time.Duration(off))
+				}
+				if off := max(longest.To-to, to-longest.To); off > most {
+					t.Errorf("its end is off by %s", time.Duration(off))
+				}
+			})
+		}
+	})
+}
+
+// An adapter that ends in the middle of a load ends the load, which says so, and keeps the record until then.
+func TestAdapterThatEnds(t *testing.T) {
+	server := redistest.Start(t)
+	agent := filepath.Join(t.TempDir(), "agent.sock")
+	d := driver{name: "GoRedis"}
+	r, err := engine.New(planFor(d, server.Address(), agent, time.Minute), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := make(chan net.Conn, 1)
+	go func() {
+		_ = await.Try(t.Context(), time.Minute, func() error {
+			conn, err := net.Dial("unix", agent)
+			if err == nil {
+				conns <- conn
+				err = goclients.Serve(conn, d.name, goclients.Options{Now: adapter.Monotonic})
+			}
+			return err
+		})
+	}()
+	if err := r.Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var ok uint64
+	end := sync.OnceFunc(func() { _ = (<-conns).Close() })
+	err = r.Run(t.Context(), time.Now(), func(iv *record.Interval) {
+		ok += iv.Ops[0].OK
+		if ok > 100 {
+			end()
+		}
+	})
+	var failed *plan.Error
+	if !errors.As(err, &failed) || failed.Reason != plan.AdapterFailed ||
+		!strings.Contains(failed.Message, "the adapter of driver GoRedis has closed its connection") {
+		t.Error(err)
+	}
+	if ok < 100 || ok > 6000 {
+		t.Errorf("%d requests are in the record", ok)
+	}
+}
+
+// What the library refuses ends the preparation at once, with its words; an adapter that does not come within the
+// time that a run waits for what can pass does, too.
+func TestPreparationsThatFail(t *testing.T) {
+	server := redistest.NewServer(t, redistest.Options{Password: "secret"})
+	for _, row := range []struct {
+		name   string
+		change func(p *plan.Plan)
+		reason plan.Reason
+		want   string
+	}{
+		{"option", func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSze": int64(5)} }, plan.PlanInvalid, "spec.client.options.PoolSze: GoRedis: redis.Options has no such field"},
+		{"type", func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSize": "5"} }, plan.PlanInvalid, `spec.client.options.PoolSize: GoRedis: is a int, not "5"`},
+		{"no adapter", func(p *plan.Plan) { p.Client.Adapter = &plan.Adapter{Command: []string{"/there/is/none"}} }, plan.AdapterFailed, "the adapter does not start"},
+		{"no hello", func(p *plan.Plan) { p.Client.Adapter = &plan.Adapter{Command: []string{"cat"}} }, plan.AdapterFailed, "the adapter has ended with exit status 1: cat: "},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			p := planFor(driver{name: "GoRedis"}, server.Address(), "", time.Second)
+			p.Client.Adapter = nil
+			password := filepath.Join(t.TempDir(), "password")
+			if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.Target.PasswordFile = password
+			row.change(p)
+			r, err := engine.New(p, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = r.Prepare(context.Background(), nil)
+			var failed *plan.Error
+			if !errors.As(err, &failed) || failed.Reason != row.reason || !strings.Contains(failed.Message, row.want) {
+				t.Errorf("%v, without %q", err, row.want)
+			}
+		})
+	}
+}
