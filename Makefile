@@ -65,7 +65,7 @@ RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/engine/.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
 INTEGRATION_FOUND = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
 # The longest come first, so that none of them is left to run alone at the end.
-INTEGRATION_LONGEST := ./test/operator ./cmd/redquake ./internal/fault/scale
+INTEGRATION_LONGEST := ./test/clients ./test/operator ./cmd/redquake ./internal/fault/scale
 INTEGRATION_PACKAGES = $(INTEGRATION_LONGEST) $(filter-out $(INTEGRATION_LONGEST),$(INTEGRATION_FOUND))
 # Tests that compute for long, or move hundreds of megabytes, on paths that shorter tests take with the race detector: it makes them take eight times
 # as long. `make race` runs them with it.
@@ -249,7 +249,7 @@ unit: ## Run the tests without other processes; with the race detector where gor
 	  exit $$code'
 
 .PHONY: integration
-integration: servers $(HELM) $(HELM3) ## Run the tests against real servers (Redis 7 and 8, Valkey 9), a real kube-apiserver and a headless Chromium
+integration: servers adapters $(HELM) $(HELM3) ## Run the tests against real servers (Redis 7 and 8, Valkey 9), client libraries, a real kube-apiserver and a headless Chromium
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
 	GOGC=200 go run ./hack/tools/controlplane $(SUMMARY) integration \
@@ -258,6 +258,10 @@ integration: servers $(HELM) $(HELM3) ## Run the tests against real servers (Red
 .PHONY: servers
 servers:
 	@hack/test-needs.sh programs
+
+.PHONY: adapters
+adapters: ## Build the adapters of client libraries from the registries' packages: bin/adapters (2 minutes the first time)
+	@hack/adapters.sh
 
 # What make stress runs, how often, beside which loads and for how long at most; go run ./hack/tools/stress -h explains them. The smoke test needs the lab.
 RUNS ?= 20
@@ -268,7 +272,7 @@ LIMIT ?= 24h
 E2E ?= $(if $(PACKAGES),no,yes)
 
 .PHONY: stress
-stress: servers $(HELM) $(HELM3) $(if $(filter yes,$(E2E)),load-test-images build/install.yaml) ## Run every integration test and the smoke test RUNS times beside each load of BESIDE, or those of PACKAGES and RUN, and go on where it stopped: build/stress.json (as long as LIMIT)
+stress: servers adapters $(HELM) $(HELM3) $(if $(filter yes,$(E2E)),load-test-images build/install.yaml) ## Run every integration test and the smoke test RUNS times beside each load of BESIDE, or those of PACKAGES and RUN, and go on where it stopped: build/stress.json (as long as LIMIT)
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	GOGC=200 REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml go run ./hack/tools/stress -folder build/stress -runs $(RUNS) -beside $(BESIDE) \
 	  -limit $(LIMIT) -run '$(value RUN)' $(if $(filter yes,$(E2E)),-smoke -exec '$(LAB) exec --') $(if $(KEY),-key $(KEY)) $(or $(PACKAGES),$(INTEGRATION_PACKAGES))
@@ -288,7 +292,7 @@ accessibility: ## Let axe-core look at reports and the dashboard in a headless C
 	axe=$$(hack/axe.sh); REDQUAKE_AXE=$$axe $(MEASURE) -timeout 10m -run 'InABrowser$$' ./internal/report/run ./internal/report/matrix ./internal/report/schedule ./internal/dashboard
 
 .PHONY: race
-race: servers $(HELM) $(HELM3) ## Run unit and integration tests with the race detector everywhere (more than an hour)
+race: servers adapters $(HELM) $(HELM3) ## Run unit and integration tests with the race detector everywhere (more than an hour)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	go run ./hack/tools/controlplane $(SUMMARY) race \
 	  env CGO_ENABLED=1 go test -json -race -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...

@@ -4,8 +4,8 @@
 #
 #   adapters.sh [python|node|java|rust]...    all of them by default
 #
-# Each language needs its own tools: Python 3.10 with pip, Node.js 20 with npm, a JDK 17 with Maven, Rust 1.88 with a C compiler. As root it
-# installs those that are missing from Debian, as far as that has them.
+# Each language needs its own tools: Python 3.10 with pip, a JDK 17 with Maven, Rust 1.88 with a C compiler; Node.js 20 comes by pip if there is
+# none. As root it installs what is missing from Debian 12, whose security updates have a newer Rust, named cargo-web.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,9 +22,12 @@ need() {
 tools() {
   case $1 in
   python) need python3 python3 python3-pip python3-venv ;;
-  node) need npm nodejs npm ;;
+  node) need python3 python3 python3-pip ;;
   java) need mvn maven openjdk-17-jdk-headless ;;
-  rust) need cargo cargo rustc ;;
+  rust)
+    need cc gcc libc6-dev
+    need cargo cargo-web rustc-web
+    ;;
   esac
 }
 

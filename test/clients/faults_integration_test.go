@@ -237,9 +237,19 @@ func TestSentinel(t *testing.T) {
 		s := connect(t, d, settings)
 		tr := begin(t, s)
 		tr.successAfter(0)
-		set.FailoverAndWait()
-		if !d.never {
-			tr.successAfter(adapter.Monotonic())
+		primary := set.FailoverAndWait()
+		before := primary.Client().HLen(t.Context(), "counts").Val()
+		followed := func() error {
+			n := primary.Client().HLen(t.Context(), "counts").Val()
+			return await.That(n > before, "the new primary has %d counts, as many as at the failover", n)
+		}
+		if d.stays {
+			await.Pass(2*time.Second, "a library that follows would have")
+			if followed() == nil {
+				t.Error("it follows: say so in its page")
+			}
+		} else {
+			await.Until(t, "requests at the new primary", followed)
 		}
 		t.Log(count(tr.end()))
 	})

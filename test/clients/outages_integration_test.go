@@ -162,7 +162,7 @@ func TestPlantedOutages(t *testing.T) {
 				server := redistest.Start(t)
 				agent := filepath.Join(t.TempDir(), "agent.sock")
 				socket, h := between(t, agent)
-				r, err := engine.New(planFor(d, server.Address(), agent, 6*time.Second), 0)
+				r, err := engine.New(planFor(d, server.Address(), agent, 4*time.Second), 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -174,7 +174,7 @@ func TestPlantedOutages(t *testing.T) {
 				planted := make(chan struct{})
 				go func() {
 					defer close(planted)
-					await.PassTo(start.Add(1500*time.Millisecond), "there is a load before the outage")
+					await.PassTo(start.Add(time.Second), "there is a load before the outage")
 					plant(server)
 				}()
 				var longest record.Gap

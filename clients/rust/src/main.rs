@@ -21,19 +21,21 @@ use std::{
     env, io,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    process::ExitCode,
+    process::{self, ExitCode},
     thread,
     time::{Duration, Instant},
 };
 
 use driver::Driver;
 use session::End;
+use tokio::signal::unix::{SignalKind, signal};
 
 const RETRY: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
 
 fn main() -> ExitCode {
     stderr::install();
+    thread::spawn(exit_at_sigterm);
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -41,6 +43,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Waits for the signal that ends a container: its first process ignores it, unless it has a handler.
+fn exit_at_sigterm() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        signal(SignalKind::terminate())?.recv().await;
+        io::Result::Ok(())
+    })?;
+    process::exit(0)
 }
 
 fn run() -> io::Result<()> {
