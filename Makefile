@@ -375,7 +375,7 @@ e2e: load-test-images build/install.yaml ## Run a smoke test on real kubelets in
 	$(E2E_TEST) -timeout 25m -parallel 4 -run '^TestSmoke$$' ./test/e2e
 
 .PHONY: e2e-full
-e2e-full: load-test-images build/install.yaml ## Run all scenarios on real kubelets, compare figures with documented ones: build/e2e-figures.json (25 minutes)
+e2e-full: load-test-images load-client-images build/install.yaml ## Run all scenarios on real kubelets, compare figures with documented ones: build/e2e-figures.json (25 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 4 -skip '$(E2E_APART)' ./test/e2e
 
 # Without SOAK_SEED the seed is of the clock; it is printed, and repeats the plan.
@@ -566,6 +566,15 @@ load-image: image ## Build the image and load it onto the nodes of the lab
 
 # What the tests need beside the operator and Redis 7.
 TEST_IMAGES := postgres mariadb redis-8 valkey-9 prometheus
+
+# The adapters of client libraries, with this machine's runtimes.
+CLIENTS := python node java rust
+
+.PHONY: load-client-images
+load-client-images: lab-up adapters
+	for language in $(CLIENTS); do $(LAB) image client --language $$language --adapters bin/adapters \
+	  --tag ghcr.io/redquake/redquake-client-$$language:dev -o build/image/client-$$language.tar; done
+	$(LAB) load $(CLIENTS:%=build/image/client-%.tar)
 
 .PHONY: load-test-images
 load-test-images: lab-up load-image

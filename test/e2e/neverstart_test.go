@@ -29,6 +29,13 @@ func TestLoadPodsThatNeverCome(t *testing.T) {
 			func(test *v1alpha1.RedisLoadTest) { test.Spec.Pods.Image = "127.0.0.1:1/none:1" },
 			[]string{"ImagePull", "127.0.0.1:1/none:1"},
 		},
+		{
+			"no-client-image",
+			func(test *v1alpha1.RedisLoadTest) {
+				test.Spec.Client.Driver, test.Spec.Client.Image = "Jedis", "127.0.0.1:1/client:1"
+			},
+			[]string{"ImagePull", "127.0.0.1:1/client:1"},
+		},
 		{"no-node", func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Pods.NodeSelector = map[string]string{"e2e.redquake.dev/none": "here"}
 		}, []string{"is not scheduled", "node"}},

@@ -26,6 +26,8 @@ const imageHelp = `usage: lab image NAME [OPTIONS]
   postgres -o FILE   PostgreSQL of this machine's Debian packages, named docker.io/library/postgres:15 and :15.x
   mariadb -o FILE    MariaDB of this machine's Debian packages, named docker.io/library/mariadb:10.11 and :10.11.x
   prometheus -o FILE Prometheus of this machine's Debian package, named docker.io/prom/prometheus:v2.x.y
+  client --language LANGUAGE --adapters FOLDER --tag NAME -o FILE   adapters of client libraries, as hack/adapters.sh builds them into FOLDER,
+                     with this machine's runtime; the languages are python, node, java and rust
   chaos-daemon --program PATH --nsexec PATH --tag NAME -o FILE   Chaos Mesh's agent with what it calls; make build/chaos-daemon builds both
   pause -o FILE      what holds a pod's namespaces
   coredns -o FILE    the cluster's DNS
@@ -49,6 +51,8 @@ func buildImage(ctx context.Context, args []string) error {
 	flags.Var(&netfaults, "netfault", "the static netfault binary")
 	program := flags.String("program", "", "a program, static unless it is chaos-daemon")
 	nsexec := flags.String("nsexec", "", "the static program that chaos-daemon calls as nsexec and pause")
+	language := flags.String("language", "", "the language of a client image")
+	adapters := flags.String("adapters", "", "the folder with the adapters of a client image")
 	tag := flags.String("tag", "", "the image's name")
 	flags.StringVar(&of.Version, "version", "", "the version in the labels")
 	flags.StringVar(&of.Revision, "revision", "", "the commit in the labels")
@@ -79,7 +83,13 @@ func buildImage(ctx context.Context, args []string) error {
 		}
 		return writeImage(*out, specs[0])
 	}
-	spec, err := imageSpec(ctx, args[0], *program, *nsexec, *tag)
+	spec, err := imageSpec(ctx, args[0], parts{
+		program:  *program,
+		nsexec:   *nsexec,
+		language: *language,
+		adapters: *adapters,
+		tag:      *tag,
+	})
 	if err != nil {
 		return err
 	}
@@ -142,18 +152,26 @@ func writeImage(out string, spec image.Spec) error {
 	return nil
 }
 
-func imageSpec(ctx context.Context, name, program, nsexec, tag string) (image.Spec, error) {
+// parts are what the flags say an image is made of.
+type parts struct{ program, nsexec, language, adapters, tag string }
+
+func imageSpec(ctx context.Context, name string, of parts) (image.Spec, error) {
 	switch name {
+	case "client":
+		if of.language == "" || of.adapters == "" || of.tag == "" {
+			return image.Spec{}, errors.New("--language, --adapters and --tag are needed")
+		}
+		return image.Client(of.language, of.adapters, of.tag)
 	case "static":
-		if program == "" || tag == "" {
+		if of.program == "" || of.tag == "" {
 			return image.Spec{}, errors.New("--program and --tag are needed")
 		}
-		return image.Static(program, tag)
+		return image.Static(of.program, of.tag)
 	case "chaos-daemon":
-		if program == "" || nsexec == "" || tag == "" {
+		if of.program == "" || of.nsexec == "" || of.tag == "" {
 			return image.Spec{}, errors.New("--program, --nsexec and --tag are needed")
 		}
-		return image.ChaosDaemon(program, nsexec, tag)
+		return image.ChaosDaemon(of.program, of.nsexec, of.tag)
 	case "redis":
 		return image.Redis()
 	case "redis-8":
