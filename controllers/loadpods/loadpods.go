@@ -128,16 +128,32 @@ func Explain(pod *corev1.Pod) string {
 			return "is not scheduled: " + c.Message
 		}
 	}
-	for _, c := range pod.Status.ContainerStatuses {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		w := c.State.Waiting
 		if w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-			return strings.TrimSpace("waits: " + w.Reason + " " + w.Message)
+			return strings.TrimSpace("waits: "+w.Reason+" "+w.Message) + lastWords(&c)
 		}
 	}
 	if pod.Status.PodIP == "" {
 		return "is starting"
 	}
 	return ""
+}
+
+// mostWords is how much is shown of what a container wrote before it ended, bytes.
+const mostWords = 300
+
+// lastWords is what a container wrote that has ended and is to be started again; "" if nothing.
+func lastWords(c *corev1.ContainerStatus) string {
+	t := c.LastTerminationState.Terminated
+	if t == nil || strings.TrimSpace(t.Message) == "" {
+		return ""
+	}
+	words := strings.Join(strings.Fields(withoutLog(t.Message)), " ")
+	if len(words) > mostWords {
+		words = strings.ToValidUTF8(words[:mostWords], "") + "..."
+	}
+	return "; it had ended with: " + words
 }
 
 // JobTrouble returns the latest warning of the Job controller, such as an exceeded quota, which is

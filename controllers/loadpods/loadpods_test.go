@@ -126,3 +126,51 @@ func TestRemovalIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// What keeps a load pod from running is said of its sidecars, too, with what one that ended wrote last.
+func TestExplain(t *testing.T) {
+	waits := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	ended := func(message string) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}}
+	}
+	long := strings.Repeat("x ", 500)
+	for _, tc := range []struct {
+		name          string
+		client, agent corev1.ContainerStatus
+		want          string
+	}{
+		{
+			"image",
+			corev1.ContainerStatus{State: waits("ErrImagePull", "not found")},
+			corev1.ContainerStatus{State: waits("PodInitializing", "")},
+			"waits: ErrImagePull not found",
+		},
+		{
+			"crashes",
+			corev1.ContainerStatus{
+				State:                waits("CrashLoopBackOff", "back-off 10s"),
+				LastTerminationState: ended("{\"level\":\"info\"}\nno module\n  named redis\n"),
+			},
+			corev1.ContainerStatus{},
+			"waits: CrashLoopBackOff back-off 10s; it had ended with: no module named redis",
+		},
+		{
+			"writes much",
+			corev1.ContainerStatus{State: waits("CrashLoopBackOff", ""), LastTerminationState: ended(long)},
+			corev1.ContainerStatus{},
+			"waits: CrashLoopBackOff; it had ended with: " + long[:300] + "...",
+		},
+		{"nothing", corev1.ContainerStatus{}, corev1.ContainerStatus{}, ""},
+	} {
+		got := Explain(&corev1.Pod{Status: corev1.PodStatus{
+			PodIP:                 "10.0.0.1",
+			InitContainerStatuses: []corev1.ContainerStatus{tc.client},
+			ContainerStatuses:     []corev1.ContainerStatus{tc.agent},
+		}})
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}

@@ -17,9 +17,17 @@ func TestProcessesThatAreNoAdapter(t *testing.T) {
 		command []string
 		want    string
 	}{
-		{"missing", []string{"/there/is/none"}, "the adapter does not start: fork/exec /there/is/none: no such file or directory"},
+		{
+			"missing",
+			[]string{"/there/is/none"},
+			"the adapter does not start: fork/exec /there/is/none: no such file or directory",
+		},
 		{"exits", []string{"sh", "-c", "exit 0"}, "the adapter has exited"},
-		{"fails", []string{"sh", "-c", "echo first >&2; echo no module redis >&2; exit 3"}, "the adapter has ended with exit status 3: no module redis"},
+		{
+			"fails",
+			[]string{"sh", "-c", "echo first >&2; echo no module redis >&2; exit 3"},
+			"the adapter has ended with exit status 3: no module redis",
+		},
 		{"killed", []string{"sh", "-c", "kill -KILL $$"}, "the adapter has ended with signal: killed"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -35,7 +43,8 @@ func TestProcessesThatAreNoAdapter(t *testing.T) {
 func TestAProcessThatSaysNothingIsEnded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := Start(ctx, []string{"sh", "-c", "sleep 600 & sleep 600"}, Options{Now: Monotonic}); !errors.Is(err, context.DeadlineExceeded) {
+	command := []string{"sh", "-c", "sleep 600 & sleep 600"}
+	if _, err := Start(ctx, command, Options{Now: Monotonic}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }

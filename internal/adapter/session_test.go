@@ -237,16 +237,32 @@ func TestLies(t *testing.T) {
 		lie  func(p *peer)
 		want string
 	}{
-		{"no such request", func(p *peer) { o := now(p); o.ID = 7; p.outcome(o, nil) }, "for request 7, which is not in flight"},
+		{
+			"no such request",
+			func(p *peer) { o := now(p); o.ID = 7; p.outcome(o, nil) },
+			"for request 7, which is not in flight",
+		},
 		{"twice", func(p *peer) { p.outcome(now(p), nil); p.outcome(now(p), nil) }, "for request 1, which is not in flight"},
-		{"sent before", func(p *peer) { o := now(p); o.Sent -= 5; p.outcome(o, nil) }, "sent 5ns before its request was handed over"},
+		{
+			"sent before",
+			func(p *peer) { o := now(p); o.Sent -= 5; p.outcome(o, nil) },
+			"sent 5ns before its request was handed over",
+		},
 		{"done before sent", func(p *peer) { o := now(p); o.Done--; p.outcome(o, nil) }, "done 1ns before it was sent"},
 		{"done later", func(p *peer) { o := now(p); o.Done += 9; p.outcome(o, nil) }, "done 9ns after it was received"},
 		{"class", func(p *peer) { o := now(p); o.Class = "fine"; p.outcome(o, nil) }, `the unknown class "fine"`},
 		{"unwanted", func(p *peer) { p.outcome(now(p), []any{"x"}) }, "with replies that nobody wanted"},
-		{"long text", func(p *peer) { o := now(p); o.Text = strings.Repeat("x", 1001); p.outcome(o, nil) }, "a text of 1001 bytes"},
+		{
+			"long text",
+			func(p *peer) { o := now(p); o.Text = strings.Repeat("x", 1001); p.outcome(o, nil) },
+			"a text of 1001 bytes",
+		},
 		{"not UTF-8", func(p *peer) { o := now(p); o.Text = "\xff"; p.outcome(o, nil) }, "a text is not UTF-8"},
-		{"few fields", func(p *peer) { p.send(list(msgp.AppendInt(msgp.AppendArrayHeader(nil, 1), 1))) }, "1 fields instead of 6"},
+		{
+			"few fields",
+			func(p *peer) { p.send(list(msgp.AppendInt(msgp.AppendArrayHeader(nil, 1), 1))) },
+			"1 fields instead of 6",
+		},
 		{"no list", func(p *peer) {
 			p.send(msgp.AppendInt(msgp.AppendString(msgp.AppendArrayHeader(nil, 2), "outcomes"), 1))
 		}, `with method for "array"`},
@@ -319,14 +335,18 @@ func TestBeginning(t *testing.T) {
 		{"empty", hello(func(h *wire.Hello) { h.Library = "" }), "an empty text"},
 		{"long", hello(func(h *wire.Hello) { h.Driver = strings.Repeat("x", 129) }), "a text of 129 bytes"},
 		{"ready first", func(p *peer) { p.send(wire.Ready{Capacity: 1}.Append(nil)) }, "sent ready instead of hello"},
-		{"silence", func(p *peer) { time.Sleep(6 * time.Minute) }, "said nothing for 5m0s"},
+		{"silence", func(*peer) { time.Sleep(6 * time.Minute) }, "said nothing for 5m0s"},
 		{"end", func(*peer) {}, "the adapter has closed its connection"},
 		{"capacity 0", answer(wire.Ready{}.Append(nil)), "a capacity of 0, not between 1 and 10"},
 		{"capacity 11", answer(wire.Ready{Capacity: 11}.Append(nil)), "a capacity of 11, not between 1 and 10"},
 		{"options", answer(wire.Ready{Capacity: 1, Options: many}.Append(nil)), "201 options"},
 		{"refusal", answer((&wire.Refusal{Kind: "no"}).Append(nil)), `the unknown kind "no"`},
 		{"outcomes", answer(msgp.AppendString(msgp.AppendArrayHeader(nil, 1), "outcomes")), "sent outcomes instead of ready or refused"},
-		{"silence after connect", func(p *peer) { p.send(greeting.Append(nil)); p.next(); time.Sleep(2 * time.Minute) }, "said nothing for 1m30s"},
+		{
+			"silence after connect",
+			func(p *peer) { p.send(greeting.Append(nil)); p.next(); time.Sleep(2 * time.Minute) },
+			"said nothing for 1m30s",
+		},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

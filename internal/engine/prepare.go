@@ -59,6 +59,9 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) (err error)
 		if err := r.checkFiles(int(r.callers.Count)); err != nil {
 			return err
 		}
+		if client := r.run.Plan.Client; client.Adapter != nil {
+			progress(fmt.Sprintf("waiting for the adapter of driver %s", client.Driver))
+		}
 		if err := r.patiently(ctx, progress, func(ctx context.Context) error {
 			return r.callers.Open(ctx,
 				r.run.Routes.Kind())

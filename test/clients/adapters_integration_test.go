@@ -6,6 +6,7 @@ package clients
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -47,19 +48,98 @@ type driver struct {
 }
 
 var drivers = []driver{
-	{name: "GoRedis", sentinel: true, cluster: true, option: map[string]any{"MaxRetries": int64(7)}, shown: "MaxRetries=7"},
-	{name: "Rueidis", sentinel: true, cluster: true, option: map[string]any{"ConnWriteTimeout": "7s"}, shown: "ConnWriteTimeout=7s"},
-	{name: "RedisPy", sentinel: true, cluster: true, option: map[string]any{"socket_timeout": 7.5}, shown: "socket_timeout=7.5"},
-	{name: "RedisPyAsync", sentinel: true, cluster: true, option: map[string]any{"socket_timeout": 7.5}, shown: "socket_timeout=7.5"},
-	{name: "NodeRedis", sentinel: true, cluster: true, option: map[string]any{"socket": map[string]any{"connectTimeout": int64(7000)}}, shown: "socket.connectTimeout=7000"},
-	{name: "IORedis", sentinel: true, cluster: true, option: map[string]any{"connectTimeout": int64(7000)}, shown: "connectTimeout=7000"},
-	{name: "Lettuce", sentinel: true, cluster: true, option: map[string]any{"requestQueueSize": int64(7000)}, shown: "requestQueueSize=7000"},
-	{name: "Jedis", sentinel: true, cluster: true, option: map[string]any{"socketTimeoutMillis": int64(7000)}, shown: "socketTimeoutMillis=7000"},
-	{name: "RedisRs", sentinel: true, cluster: true, option: map[string]any{"response_timeout": "7s"}, shown: "response_timeout=7s", stays: true},
-	{name: "RedisRsMultiplexed", sentinel: true, option: map[string]any{"response_timeout": "7s"}, shown: "response_timeout=7s", never: true, stays: true},
-	{name: "GlidePython", cluster: true, option: map[string]any{"request_timeout": int64(7000)}, shown: "request_timeout=7000"},
-	{name: "GlideNode", cluster: true, option: map[string]any{"requestTimeout": int64(7000)}, shown: "requestTimeout=7000", noCertificate: true},
-	{name: "GlideJava", cluster: true, option: map[string]any{"requestTimeout": int64(7000)}, shown: "requestTimeout=7000", noCertificate: true},
+	{
+		name:     "GoRedis",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"MaxRetries": int64(7)},
+		shown:    "MaxRetries=7",
+	},
+	{
+		name:     "Rueidis",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"ConnWriteTimeout": "7s"},
+		shown:    "ConnWriteTimeout=7s",
+	},
+	{
+		name:     "RedisPy",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"socket_timeout": 7.5},
+		shown:    "socket_timeout=7.5",
+	},
+	{
+		name:     "RedisPyAsync",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"socket_timeout": 7.5},
+		shown:    "socket_timeout=7.5",
+	},
+	{
+		name:     "NodeRedis",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"socket": map[string]any{"connectTimeout": int64(7000)}},
+		shown:    "socket.connectTimeout=7000",
+	},
+	{
+		name:     "IORedis",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"connectTimeout": int64(7000)},
+		shown:    "connectTimeout=7000",
+	},
+	{
+		name:     "Lettuce",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"requestQueueSize": int64(7000)},
+		shown:    "requestQueueSize=7000",
+	},
+	{
+		name:     "Jedis",
+		sentinel: true,
+		cluster:  true,
+		option:   map[string]any{"socketTimeoutMillis": int64(7000)},
+		shown:    "socketTimeoutMillis=7000",
+	},
+	{
+		name:     "RedisRs",
+		sentinel: true,
+		cluster:  true,
+		stays:    true,
+		option:   map[string]any{"response_timeout": "7s"},
+		shown:    "response_timeout=7s",
+	},
+	{
+		name:     "RedisRsMultiplexed",
+		sentinel: true,
+		never:    true,
+		stays:    true,
+		option:   map[string]any{"response_timeout": "7s"},
+		shown:    "response_timeout=7s",
+	},
+	{
+		name:    "GlidePython",
+		cluster: true,
+		option:  map[string]any{"request_timeout": int64(7000)},
+		shown:   "request_timeout=7000",
+	},
+	{
+		name:          "GlideNode",
+		cluster:       true,
+		noCertificate: true,
+		option:        map[string]any{"requestTimeout": int64(7000)},
+		shown:         "requestTimeout=7000",
+	},
+	{
+		name:          "GlideJava",
+		cluster:       true,
+		noCertificate: true,
+		option:        map[string]any{"requestTimeout": int64(7000)},
+		shown:         "requestTimeout=7000",
+	},
 }
 
 // each runs a test with every driver that is selected, several at a time.
@@ -83,7 +163,9 @@ func start(t *testing.T, d driver) (s *adapter.Session, failed func() error, end
 	if slices.Contains(goclients.Drivers(), d.name) {
 		here, there := net.Pipe()
 		served := make(chan error, 1)
-		go func() { served <- goclients.Serve(there, d.name, goclients.Options{Now: adapter.Monotonic}) }()
+		go func() {
+			served <- goclients.Serve(context.Background(), there, d.name, goclients.Options{Now: adapter.Monotonic})
+		}()
 		s, err := adapter.Open(t.Context(), here, o)
 		if err != nil {
 			t.Fatal(err)
@@ -242,9 +324,19 @@ func TestCommands(t *testing.T) {
 			{[][][]byte{words("HSET", "h", "f", "v")}, wire.ClassOK, []resp.Value{number("1")}, ""},
 			{[][][]byte{words("HGETALL", "h")}, wire.ClassOK, []resp.Value{list(text("f"), text("v"))}, ""},
 			{[][][]byte{words("HMGET", "h", "f", "none")}, wire.ClassOK, []resp.Value{list(text("v"), null)}, ""},
-			{[][][]byte{words("EVAL", "return {KEYS[1], ARGV[1], 7, {}}", "1", "key", "x")}, wire.ClassOK, []resp.Value{list(text("key"), text("x"), number("7"), list())}, ""},
+			{
+				[][][]byte{words("EVAL", "return {KEYS[1], ARGV[1], 7, {}}", "1", "key", "x")},
+				wire.ClassOK,
+				[]resp.Value{list(text("key"), text("x"), number("7"), list())},
+				"",
+			},
 			{[][][]byte{words("PING")}, wire.ClassOK, []resp.Value{text("PONG")}, ""},
-			{[][][]byte{words("GET", "key"), words("GET", "none"), words("INCR", "n")}, wire.ClassOK, []resp.Value{text("value"), null, number("2")}, ""},
+			{
+				[][][]byte{words("GET", "key"), words("GET", "none"), words("INCR", "n")},
+				wire.ClassOK,
+				[]resp.Value{text("value"), null, number("2")},
+				"",
+			},
 			{[][][]byte{words("GET", "none"), words("GET", "none")}, wire.ClassOK, []resp.Value{null, null}, ""},
 			{[][][]byte{words("LPUSH", "key", "x")}, wire.ClassReply, nil, "WRONGTYPE"},
 			{[][][]byte{words("SET", "a", "1"), words("LPUSH", "key", "x"), words("SET", "b", "1")}, wire.ClassReply, nil, "WRONGTYPE"},
@@ -261,7 +353,8 @@ func TestCommands(t *testing.T) {
 				t.Errorf("%s: %q does not begin with %q", name, o.Text, row.text)
 			}
 		}
-		if o, _, err := s.Perform(t.Context(), [][][]byte{words("GET", "key")}, false); err != nil || o.Class != wire.ClassOK || o.Replies != nil {
+		o, _, err := s.Perform(t.Context(), [][][]byte{words("GET", "key")}, false)
+		if err != nil || o.Class != wire.ClassOK || o.Replies != nil {
 			t.Errorf("without wanted replies: %+v, %v", o, err)
 		}
 		if kind := server.Do("TYPE", "key"); kind != "string" {

@@ -3,6 +3,7 @@
 package clients
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -260,7 +261,7 @@ func refusesTopology(t *testing.T, d driver, settings wire.Settings) {
 	s, _, _ := start(t, d)
 	settings.InFlight = 1
 	err := s.Connect(t.Context(), settings)
-	if refusal, ok := err.(*wire.Refusal); !ok || refusal.Kind != wire.Invalid || refusal.Field != "topology" {
+	if refusal, ok := errors.AsType[*wire.Refusal](err); !ok || refusal.Kind != wire.Invalid || refusal.Field != "topology" {
 		t.Errorf("%#v", err)
 	}
 }

@@ -110,7 +110,9 @@ func run(t *testing.T, d driver, socket string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { _ = goclients.Serve(conn, d.name, goclients.Options{Now: adapter.Monotonic}) }()
+		go func() {
+			_ = goclients.Serve(context.Background(), conn, d.name, goclients.Options{Now: adapter.Monotonic})
+		}()
 		return
 	}
 	startProgram(t, program(t, d), socket)
@@ -224,7 +226,7 @@ func TestAdapterThatEnds(t *testing.T) {
 			conn, err := net.Dial("unix", agent)
 			if err == nil {
 				conns <- conn
-				err = goclients.Serve(conn, d.name, goclients.Options{Now: adapter.Monotonic})
+				err = goclients.Serve(context.Background(), conn, d.name, goclients.Options{Now: adapter.Monotonic})
 			}
 			return err
 		})
@@ -260,10 +262,30 @@ func TestPreparationsThatFail(t *testing.T) {
 		reason plan.Reason
 		want   string
 	}{
-		{"option", func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSze": int64(5)} }, plan.PlanInvalid, "spec.client.options.PoolSze: GoRedis: redis.Options has no such field"},
-		{"type", func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSize": "5"} }, plan.PlanInvalid, `spec.client.options.PoolSize: GoRedis: is a int, not "5"`},
-		{"no adapter", func(p *plan.Plan) { p.Client.Adapter = &plan.Adapter{Command: []string{"/there/is/none"}} }, plan.AdapterFailed, "the adapter does not start"},
-		{"no hello", func(p *plan.Plan) { p.Client.Adapter = &plan.Adapter{Command: []string{"cat"}} }, plan.AdapterFailed, "the adapter has ended with exit status 1: cat: "},
+		{
+			"option",
+			func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSze": int64(5)} },
+			plan.PlanInvalid,
+			"spec.client.options.PoolSze: GoRedis: redis.Options has no such field",
+		},
+		{
+			"type",
+			func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSize": "5"} },
+			plan.PlanInvalid,
+			`spec.client.options.PoolSize: GoRedis: is a int, not "5"`,
+		},
+		{
+			"no adapter",
+			func(p *plan.Plan) { p.Client.Adapter = &plan.Adapter{Command: []string{"/there/is/none"}} },
+			plan.AdapterFailed,
+			"the adapter does not start",
+		},
+		{
+			"no hello",
+			func(p *plan.Plan) { p.Client.Adapter = &plan.Adapter{Command: []string{"cat"}} },
+			plan.AdapterFailed,
+			"the adapter has ended with exit status 1: cat: ",
+		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := planFor(driver{name: "GoRedis"}, server.Address(), "", time.Second)

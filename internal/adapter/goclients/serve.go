@@ -54,8 +54,8 @@ func Drivers() []string {
 }
 
 // Serve speaks the adapter's side of the protocol on conn until it ends, and closes it. name is one
-// of Drivers. The error is nil if the agent has closed the connection.
-func Serve(conn net.Conn, name string, o Options) error {
+// of Drivers. The error is nil if the agent has closed the connection. Requests end with ctx.
+func Serve(ctx context.Context, conn net.Conn, name string, o Options) error {
 	defer conn.Close()
 	d, ok := drivers[name]
 	if !ok {
@@ -63,7 +63,7 @@ func Serve(conn net.Conn, name string, o Options) error {
 	}
 	s := &server{conn: conn, reader: wire.NewReader(conn), o: o, wake: make(chan struct{}, 1)}
 	s.out.Name = wire.NameOutcomes
-	err := s.serve(name, d)
+	err := s.serve(ctx, name, d)
 	var broken *net.OpError
 	if errors.As(err, &broken) || isEnd(err) {
 		return nil
@@ -85,7 +85,7 @@ type server struct {
 	pong []byte // nil = none is due
 }
 
-func (s *server) serve(name string, d driver) error {
+func (s *server) serve(ctx context.Context, name string, d driver) error {
 	hello := wire.Hello{
 		Version:        wire.Version,
 		Driver:         name,
@@ -96,11 +96,11 @@ func (s *server) serve(name string, d driver) error {
 	if err := wire.Write(s.conn, hello.Append(nil)); err != nil {
 		return err
 	}
-	if err := s.connect(d); err != nil {
+	if err := s.connect(ctx, d); err != nil {
 		return err
 	}
 	defer s.client.close()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var writer sync.WaitGroup
 	writer.Go(func() { s.write(ctx) })
@@ -129,7 +129,7 @@ func (s *server) serve(name string, d driver) error {
 }
 
 // connect answers the messages connect until a client is ready.
-func (s *server) connect(d driver) error {
+func (s *server) connect(ctx context.Context, d driver) error {
 	for {
 		message, fields, err := s.reader.Next()
 		if err != nil {
@@ -142,7 +142,7 @@ func (s *server) connect(d driver) error {
 		if err != nil {
 			return err
 		}
-		refusal := s.open(d, &settings)
+		refusal := s.open(ctx, d, &settings)
 		if refusal == nil {
 			ready := wire.Ready{Capacity: settings.InFlight, Options: bounded(s.client.options())}
 			return wire.Write(s.conn, ready.Append(nil))
@@ -158,12 +158,12 @@ func (s *server) connect(d driver) error {
 const connectWithin = time.Minute
 
 // open creates the client and tries it with a PING.
-func (s *server) open(d driver, settings *wire.Settings) *wire.Refusal {
+func (s *server) open(ctx context.Context, d driver, settings *wire.Settings) *wire.Refusal {
 	client, refusal := d.connect(settings, s.o, &s.seen)
 	if refusal != nil {
 		return refusal
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), connectWithin)
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
 	replies, err := client.perform(ctx, [][][]byte{{[]byte("PING")}})
 	if err == nil {

@@ -95,4 +95,3 @@ func sentinelCache(
 	failover.ReplicaOnly = r.Plan.Client.ReadFrom == plan.ReadReplica
 	return goredis.NewFailoverClient(failover), nil
 }
-

@@ -103,7 +103,8 @@ func (c *Callers) serveHere(ctx context.Context, o adapter.Options) (conversatio
 		own.Dial = c.State.Routes.Dialer.TCP
 	}
 	driver := string(c.State.Plan.Client.Driver)
-	go func() { _ = goclients.Serve(there, driver, own) }()
+	unbounded := context.WithoutCancel(ctx) // it ends with the session
+	go func() { _ = goclients.Serve(unbounded, there, driver, own) }()
 	session, err := adapter.Open(ctx, here, o)
 	if err != nil {
 		_ = here.Close()

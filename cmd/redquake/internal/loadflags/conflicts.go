@@ -79,7 +79,8 @@ var conflicts = []conflict{
 	{
 		[]string{"driver", "mode", "retries", "pipeline", "added-latency", "read-from", "connection-max-age"},
 		needsNative,
-		"--mode Multiplexed, --retries, --pipeline, --added-latency, --read-from and --connection-max-age belong to --driver Native; a library has options of its own: --driver-option",
+		"--mode Multiplexed, --retries, --pipeline, --added-latency, --read-from and --connection-max-age " +
+			"belong to --driver Native; a library has options of its own: --driver-option",
 	},
 	{[]string{"read-from", "topology"}, func(s *v1alpha1.RedisLoadTestSpec) bool {
 		return s.Target.Topology == v1alpha1.TopologyStandalone && s.Client.ReadFrom != "" &&

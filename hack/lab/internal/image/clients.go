@@ -108,7 +108,19 @@ func java() (Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	return merge(files, own, loaded(files), Files{"/usr/bin/java": {Link: program}}), nil
+	return merge(files, own, loaded(files), cLibraries(), Files{"/usr/bin/java": {Link: program}}), nil
+}
+
+// cLibraries are what native code in jars loads, which is not seen from outside.
+func cLibraries() Files {
+	files := Files{}
+	for _, name := range []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1"} {
+		found, _ := filepath.Glob("/lib/*-linux-gnu/" + name)
+		for _, path := range found {
+			files[path] = File{Source: path}
+		}
+	}
+	return files
 }
 
 // loaded are the libraries of this machine that the shared objects among the files load. What a
