@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Driver is the client that sends the requests: Native, or a library that applications use.
@@ -96,6 +97,31 @@ func (o *Options) UnmarshalJSON(text []byte) error {
 	}
 	*o = all
 	return nil
+}
+
+// Set sets an option that is given as NAME=VALUE, or as OBJECT.NAME=VALUE in an object. The value is
+// what JSON makes of it, or else the text itself. It returns false if it is given otherwise.
+func (o Options) Set(given string) bool {
+	name, text, ok := strings.Cut(given, "=")
+	path := strings.Split(name, ".")
+	if !ok || slices.Contains(path, "") {
+		return false
+	}
+	var value any = text
+	if json.Valid([]byte(text)) {
+		value = json.RawMessage(text)
+	}
+	inside, last := map[string]any(o), len(path)-1
+	for _, object := range path[:last] {
+		if inside[object] == nil {
+			inside[object] = map[string]any{}
+		}
+		if inside, ok = inside[object].(map[string]any); !ok {
+			return false
+		}
+	}
+	inside[path[last]] = value
+	return true
 }
 
 // maxOptions is how many bytes of JSON options may have.

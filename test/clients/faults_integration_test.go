@@ -39,7 +39,8 @@ func begin(t *testing.T, s *adapter.Session) *traffic {
 				select {
 				case <-tr.stop:
 					return
-				case <-time.After(time.Millisecond):
+				default:
+					await.Pass(time.Millisecond, "a user thinks")
 				}
 				tr.mu.Lock()
 				tr.last++

@@ -3,7 +3,6 @@ package loadflags
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -32,40 +31,13 @@ func (f *Flags) applyOptions(client *v1alpha1.LoadClient) error {
 		all = plan.Options{}
 	}
 	for _, given := range f.driverOptions {
-		name, value, ok := strings.Cut(given, "=")
-		if !ok || name == "" || !setOption(all, strings.Split(name, "."), valueOf(value)) {
+		if !all.Set(given) {
 			return fmt.Errorf("--driver-option %q must be NAME=VALUE, or OBJECT.NAME=VALUE", given)
 		}
 	}
 	text, err := json.Marshal(all)
 	client.Options = &runtime.RawExtension{Raw: text}
 	return err
-}
-
-// valueOf is what JSON makes of a value, or the text itself.
-func valueOf(text string) any {
-	var v any
-	if json.Unmarshal([]byte(text), &v) != nil {
-		return text
-	}
-	return json.RawMessage(text)
-}
-
-// setOption sets the value at a path; false if something else than an object is on the way.
-func setOption(all map[string]any, path []string, value any) bool {
-	if len(path) == 1 {
-		all[path[0]] = value
-		return path[0] != ""
-	}
-	inner, ok := all[path[0]].(map[string]any)
-	if !ok {
-		if all[path[0]] != nil {
-			return false
-		}
-		inner = map[string]any{}
-		all[path[0]] = inner
-	}
-	return setOption(inner, path[1:], value)
 }
 
 // useAdapter has the load generator start the adapter of the driver's library.
