@@ -55,7 +55,11 @@ func (c *Callers) openLibrary(ctx context.Context, kind plan.Topology) error {
 		}
 		c.library = &library{run: c.State, session: session, now: now}
 		c.free = func() error {
-			session.Close()
+			if client := c.State.Plan.Client; client.Adapter == nil || client.Adapter.Socket == "" {
+				session.Close()
+			}
+			// A sidecar ends with this process: if it did before, it would be started again, and
+			// Kubernetes would end that one while it begins, which takes 30 s.
 			return nil
 		}
 	}
