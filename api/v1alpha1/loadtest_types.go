@@ -11,6 +11,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.workload.benchmark) || self.workload.benchmark.tests.size() == 1 || self.workload.benchmark.order == 'Mixed'",message="load.search needs all tests of workload.benchmark in each trial: set order: Mixed, or one test"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
 // +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.target.topology) || self.target.topology != 'Standalone' || !has(self.client) || !has(self.client.readFrom) || self.client.readFrom == 'Primary'",message="client.readFrom Replica and Any need replicas: a target of topology Standalone has none"
+// +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.client.driver) || self.client.driver == 'Native' || !(has(self.workload.http) || has(self.workload.cacheAside))",message="client.driver: a library sends Redis commands: workload.http and workload.cacheAside have clients of their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.client.driver) || self.client.driver == 'Native' || !has(self.verify) || !has(self.verify.acknowledgedWrites) || !self.verify.acknowledgedWrites",message="verify.acknowledgedWrites: acknowledged writes are verified by client.driver Native only"
 type RedisLoadTestSpec struct {
 	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside
 	// in mode DatabaseOnly: then nothing is sent to a Redis or read from one, there is no probe, and a

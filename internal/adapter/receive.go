@@ -67,6 +67,9 @@ func (s *Session) settle(o *wire.Outcome, now int64) error {
 	}
 	delete(s.calls, o.ID)
 	s.heard = max(s.heard, o.Done)
+	if !c.left {
+		s.delivered[o.ID] = o.Done
+	}
 	<-s.slots
 	c.done <- *o
 	return nil
@@ -80,10 +83,16 @@ func (s *Session) pong(fields *wire.Fields, now int64) error {
 	}
 	s.mu.Lock()
 	since := s.pinged
-	defer func() {
-		s.mu.Unlock()
+	err = s.accept(&p, now)
+	s.mu.Unlock()
+	if err == nil {
 		s.noteStall(since, now)
-	}()
+	}
+	return err
+}
+
+// accept checks the answer to a ping that arrived before now; the caller holds the lock.
+func (s *Session) accept(p *wire.Pong, now int64) error {
 	switch {
 	case s.pinged == 0 || s.pingDue || p.Time != s.pinged:
 		return errors.New("an answer to a ping that was not sent")

@@ -10,7 +10,7 @@ import (
 
 // Perform performs a request: one command, or several as a pipeline, each the words of a command.
 // It waits first until the adapter can take another request. With wanted the outcome of a success
-// has the replies. If the session or ctx ends before the outcome is there, the error is the
+// has the replies. The caller calls Noted once it has noted the outcome. If the session or ctx ends before the outcome is there, the error is the
 // session's or ctx's, and the request may have been executed, unless begun is false.
 func (s *Session) Perform(
 	ctx context.Context, commands [][][]byte, wanted bool,
@@ -33,15 +33,21 @@ func (s *Session) Perform(
 	case <-s.ended:
 	case <-ctx.Done():
 	}
-	select { // it may have come at the same time
-	case o = <-c.done:
-		return o, true, nil
-	default:
+	if s.leave(c) { // it may have come at the same time
+		return <-c.done, true, nil
 	}
 	if ctx.Err() != nil {
 		return o, true, context.Cause(ctx)
 	}
 	return o, true, s.why()
+}
+
+// leave gives up waiting for an outcome; it returns true if that has been delivered.
+func (s *Session) leave(c *call) (delivered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.left = true
+	return len(c.done) > 0
 }
 
 // why is why the session ended.
@@ -120,6 +126,8 @@ func (s *Session) write() {
 func (s *Session) ping() {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
+	// looks without an answer: time in which this process itself did not run does not count
+	silent := 0
 	for {
 		select {
 		case <-ticker.C:
@@ -131,10 +139,12 @@ func (s *Session) ping() {
 		if since == 0 {
 			s.pinged, s.pingDue = s.now(), true
 			s.signal()
+			silent = 0
 		}
 		s.mu.Unlock()
-		if now := s.now(); since != 0 && now-since >= int64(failAfter) {
-			s.noteStall(since, now)
+		silent++
+		if silent > int(failAfter/pingEvery) {
+			s.noteStall(since, s.now())
 			s.fail(s.failure(fmt.Sprintf("stood still: no answer to a ping for %s", failAfter), nil))
 			return
 		}

@@ -82,18 +82,23 @@ type Session struct {
 	pingDue bool   // it has not been written yet
 	usage   Usage
 	heard   int64 // the latest instant that the adapter has told of
-	err     error // why it ended
+	// when those requests had ended whose outcomes have been delivered and not yet noted, by id
+	delivered map[uint64]int64
+	err       error // why it ended
 }
 
 // call is a request in flight.
 type call struct {
 	since  int64 // when it was handed over
 	wanted bool
+	left   bool              // nobody waits for it any more
 	done   chan wire.Outcome // has room for it
 }
 
 // Options are what a session needs beside its connection.
 type Options struct {
+	// Driver is the one that the adapter must have.
+	Driver string
 	// Now is the clock that adapters tell the time by, nanoseconds.
 	Now func() int64
 	// Stalled is called with each period of 10 s or more in which the adapter answered no ping.
@@ -111,6 +116,8 @@ func Open(ctx context.Context, conn net.Conn, o Options) (*Session, error) {
 		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 		calls:   map[uint64]*call{},
+
+		delivered: map[uint64]int64{},
 	}
 	s.out.Name = wire.NameRequests
 	fields, name, err := s.answer(ctx, helloWithin)
@@ -122,6 +129,9 @@ func Open(ctx context.Context, conn net.Conn, o Options) (*Session, error) {
 	}
 	if s.Hello, err = fields.Hello(); err != nil {
 		return nil, s.failure("sent a hello that is wrong", err)
+	}
+	if s.Hello.Driver != o.Driver {
+		return nil, s.failure("is not that of driver "+o.Driver, nil)
 	}
 	return s, nil
 }
@@ -137,8 +147,8 @@ func (s *Session) Connect(ctx context.Context, settings wire.Settings) error {
 	if len(message) > wire.MaxMessage {
 		return fmt.Errorf("options: %d bytes are too many", len(message))
 	}
-	if err := wire.Write(s.conn, message); err != nil {
-		return s.failure(closedConnection, err)
+	if err := s.say(ctx, message); err != nil {
+		return err
 	}
 	fields, name, err := s.answer(ctx, connectWithin)
 	if err != nil {
@@ -163,6 +173,21 @@ func (s *Session) Connect(ctx context.Context, settings wire.Settings) error {
 	s.group.Go(s.read)
 	s.group.Go(s.write)
 	s.group.Go(s.ping)
+	return nil
+}
+
+// say sends one message before the session has begun.
+func (s *Session) say(ctx context.Context, message []byte) error {
+	_ = s.conn.SetWriteDeadline(time.Now().Add(connectWithin))
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetWriteDeadline(time.Unix(1, 0)) })
+	err := wire.Write(s.conn, message)
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	_ = s.conn.SetWriteDeadline(time.Time{})
+	if err != nil {
+		return s.failure(closedConnection, err)
+	}
 	return nil
 }
 
@@ -229,12 +254,28 @@ func (s *Session) Err() error {
 	return s.err
 }
 
-// Settled is the instant up to which all outcomes have arrived, by the clock of the adapter: a later
-// one can be under way.
+// Settled is the instant up to which all outcomes have been noted, by the clock of the adapter: a
+// later one can be under way.
 func (s *Session) Settled() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.heard - int64(heldBack)
+	settled := s.heard - int64(heldBack)
+	for _, done := range s.delivered {
+		settled = min(settled, done)
+	}
+	return settled
+}
+
+// Noted says that the caller has noted an outcome that Perform has returned.
+func (s *Session) Noted(o *wire.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.delivered, o.ID)
+}
+
+// Capacity is how many requests the adapter takes at a time.
+func (s *Session) Capacity() int {
+	return s.Ready.Capacity
 }
 
 // Usage is what the adapter had used when it last answered a ping.

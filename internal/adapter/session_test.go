@@ -46,7 +46,7 @@ func world(t *testing.T, adapter func(p *peer), agent func(t *testing.T, conn ne
 			defer there.Close()
 			adapter(&peer{t: t, conn: there, reader: wire.NewReader(there), now: now})
 		})
-		agent(t, here, Options{Now: now})
+		agent(t, here, Options{Driver: greeting.Driver, Now: now})
 		here.Close()
 		group.Wait()
 	})
@@ -274,11 +274,11 @@ func TestLies(t *testing.T) {
 			p.send(append(append([]byte{0x96}, wire.Pong{Time: 1}.Append(nil)[1:]...), append(nested, 0xc0)...))
 		}, "nested more than 16 deep"},
 		{"many values", func(p *peer) {
-			b := bytes.Repeat([]byte{0xc0}, 100_001)
+			b := bytes.Repeat([]byte{0xc0}, 2_000_001)
 			o := now(p)
 			head, _ := o.Append(nil, nil)
-			p.send(list(append(msgp.AppendArrayHeader(head[:len(head)-1], 100_001), b...)))
-		}, "more than 100000 values"},
+			p.send(list(append(msgp.AppendArrayHeader(head[:len(head)-1], 2_000_001), b...)))
+		}, "more than 2000000 values"},
 		{"too large", func(p *peer) { _, _ = p.conn.Write([]byte{1, 0, 0, 1}) }, "a message of 16777217 bytes"},
 		{"no array", func(p *peer) { p.send([]byte("hi!")) }, "what is no message"},
 		{"unknown", func(p *peer) { p.send(msgp.AppendString(msgp.AppendArrayHeader(nil, 1), "news")) }, `"news"`},
@@ -332,6 +332,7 @@ func TestBeginning(t *testing.T) {
 		want    string
 	}{
 		{"version", hello(func(h *wire.Hello) { h.Version = 2 }), "it speaks version 2 of the protocol, not 1"},
+		{"driver", hello(func(h *wire.Hello) { h.Driver = "Other" }), "the adapter of driver Other is not that of driver Fake"},
 		{"empty", hello(func(h *wire.Hello) { h.Library = "" }), "an empty text"},
 		{"long", hello(func(h *wire.Hello) { h.Driver = strings.Repeat("x", 129) }), "a text of 129 bytes"},
 		{"ready first", func(p *peer) { p.send(wire.Ready{Capacity: 1}.Append(nil)) }, "sent ready instead of hello"},

@@ -65,7 +65,7 @@ func planTLS(tls *v1alpha1.RedisTLS, caDir, certDir string) *plan.TLS {
 func planClient(spec *v1alpha1.RedisLoadTestSpec) plan.Client {
 	client := &spec.Client
 	c := plan.Client{
-		Connections:    connections(spec),
+		Connections:    min(connections(spec), plan.Driver(client.Driver).InFlight()),
 		Pipeline:       int(client.Pipeline),
 		DialTimeout:    client.DialTimeout.Duration,
 		RequestTimeout: timeout(&spec.Client, v1alpha1.DefaultRequestTimeout),

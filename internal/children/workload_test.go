@@ -94,7 +94,6 @@ func TestPlanNamesTheField(t *testing.T) {
 			"query", ofWorkload(`{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: " "}}}`),
 			"spec.workload.cacheAside.database.query: ",
 		},
-		{"driver", http(`{url: "http://shop/"}`) + "\nclient: {driver: GoRedis}", "spec.client.driver: "},
 		{"verify", http(`{url: "http://shop/"}`) + "\nverify: {acknowledgedWrites: true}", "spec.verify: "},
 		{"stages without load", target + rest + "load: {stages: [{duration: 1s, users: 0}]}", "spec.load.stages: "},
 		{

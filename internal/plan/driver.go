@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -70,6 +71,17 @@ func (d Driver) IsLibrary() bool {
 // Language is the language of the driver's library; "" if it is none.
 func (d Driver) Language() Language {
 	return languages[d]
+}
+
+// threads is how many threads an adapter has at most whose library blocks the caller.
+const threads = 200
+
+// InFlight is how many requests the driver has in flight at a time at most.
+func (d Driver) InFlight() int {
+	if d == RedisPyDriver || d == JedisDriver {
+		return threads
+	}
+	return math.MaxInt
 }
 
 // Adapter is where the adapter of a library is that is not in Go: see clients/PROTOCOL.md.

@@ -35,6 +35,7 @@ func TestPlansOfLibraries(t *testing.T) {
 		{func(p *plan.Plan) { p.Client.Driver = plan.JedisDriver }, "spec.client.driver: Jedis needs its adapter"},
 		{func(p *plan.Plan) { p.Client.Driver = "" }, "spec.client.options: driver Native has none"},
 		{func(p *plan.Plan) { p.Client.Options["x"] = strings.Repeat("x", 16<<10) }, "spec.client.options: 16"},
+		{func(p *plan.Plan) { p.Workload.Values.MaxBytes = 16 << 20 }, "spec.workload.values: driver GoRedis sends"},
 		{func(p *plan.Plan) { p.Target.Addresses = []string{"unix:///a"} }, "spec.target.addresses: driver GoRedis connects by TCP"},
 		{func(p *plan.Plan) { p.Client.ReadFrom = plan.ReadAny }, "spec.client.readFrom: driver GoRedis decides"},
 		{func(p *plan.Plan) {

@@ -158,6 +158,9 @@ func (p *Plan) checkTogether() string {
 	return ""
 }
 
+// maxLibraryValue leaves room for the rest of a message to an adapter, see clients/PROTOCOL.md.
+const maxLibraryValue = 15 << 20
+
 // checkDriver rejects what the libraries of applications do not do.
 func (p *Plan) checkDriver() string {
 	c := &p.Client
@@ -170,6 +173,8 @@ func (p *Plan) checkDriver() string {
 		return fmt.Sprintf("client.driver: %s needs its adapter, which is a program of its own", driver)
 	case c.Options.size() > maxOptions:
 		return fmt.Sprintf("client.options: %d bytes of JSON; at most %d are allowed", c.Options.size(), maxOptions)
+	case p.Workload.Values.MaxBytes > maxLibraryValue:
+		return fmt.Sprintf("workload.values: driver %s sends values of at most %d bytes", driver, maxLibraryValue)
 	case slices.ContainsFunc(p.Target.Addresses, IsSocket):
 		return fmt.Sprintf("target.addresses: driver %s connects by TCP: set the host and port", driver)
 	case p.Target.Sentinel != nil && (p.Target.Sentinel.TLS == nil) != (p.Target.TLS == nil):

@@ -159,7 +159,7 @@ func each(t *testing.T, test func(t *testing.T, d driver)) {
 // start starts the adapter of a driver. exited is nil for one in this process, otherwise how it ended after Close.
 func start(t *testing.T, d driver) (s *adapter.Session, failed func() error, end func() error) {
 	t.Helper()
-	o := adapter.Options{Now: adapter.Monotonic}
+	o := adapter.Options{Driver: d.name, Now: adapter.Monotonic}
 	if slices.Contains(goclients.Drivers(), d.name) {
 		here, there := net.Pipe()
 		served := make(chan error, 1)

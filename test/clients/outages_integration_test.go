@@ -121,7 +121,7 @@ func run(t *testing.T, d driver, socket string) {
 // planFor is a load of 200 requests a second through the adapter at a socket.
 func planFor(d driver, address, socket string, length time.Duration) *plan.Plan {
 	p := builders.Plan()
-	p.Interval = 100 * time.Millisecond
+	p.Pods, p.Interval = 1, 100*time.Millisecond
 	p.Target = plan.Target{Addresses: []string{address}}
 	p.Client = plan.Client{
 		Connections:    400,
@@ -252,6 +252,59 @@ func TestAdapterThatEnds(t *testing.T) {
 	}
 }
 
+// A load that a number of requests ends does so although the library never answers, once requests had the time of
+// client.requestTimeout to end: they are unknown.
+func TestALibraryThatNeverAnswers(t *testing.T) {
+	server := redistest.Start(t)
+	agent := filepath.Join(t.TempDir(), "agent.sock")
+	p := planFor(driver{name: "GoRedis"}, server.Address(), agent, 0)
+	p.Shape = plan.Shape{Users: 5, Requests: 5}
+	r, err := engine.New(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go mute(t, agent)
+	if err := r.Prepare(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var sum record.Counts
+	if err := r.Run(t.Context(), time.Now(), func(iv *record.Interval) { sum.Add(&iv.Ops[0].Counts) }); err != nil {
+		t.Fatal(err)
+	}
+	if sum.Sent != 5 || sum.Unknown != 5 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// mute is an adapter that answers pings, and no request.
+func mute(t *testing.T, agent string) {
+	var conn net.Conn
+	err := await.Try(t.Context(), time.Minute, func() (err error) {
+		conn, err = net.Dial("unix", agent)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	hello := wire.Hello{Version: 1, Driver: "GoRedis", Library: "none", LibraryVersion: "0", Runtime: "none"}
+	_ = wire.Write(conn, hello.Append(nil))
+	reader := wire.NewReader(conn)
+	for {
+		name, fields, err := reader.Next()
+		if err != nil {
+			return
+		}
+		switch name {
+		case wire.NameConnect:
+			_ = wire.Write(conn, wire.Ready{Capacity: 5}.Append(nil))
+		case wire.NamePing:
+			at, _ := fields.Ping()
+			_ = wire.Write(conn, wire.Pong{Time: at, Now: adapter.Monotonic()}.Append(nil))
+		}
+	}
+}
+
 // What the library refuses ends the preparation at once, with its words; an adapter that does not come within the
 // time that a run waits for what can pass does, too.
 func TestPreparationsThatFail(t *testing.T) {
@@ -273,6 +326,12 @@ func TestPreparationsThatFail(t *testing.T) {
 			func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSize": "5"} },
 			plan.PlanInvalid,
 			`spec.client.options.PoolSize: GoRedis: is a int, not "5"`,
+		},
+		{
+			"panic",
+			func(p *plan.Plan) { p.Client.Options = plan.Options{"PoolSize": int64(-1)} },
+			plan.PlanInvalid,
+			"spec.client.options: GoRedis: ",
 		},
 		{
 			"no adapter",

@@ -52,6 +52,7 @@ func connectGoRedis(s *wire.Settings, o Options, seen *presence) (library, *wire
 		if refusal := assign(own, s.Options, setByTarget); refusal != nil {
 			return nil, refusal
 		}
+		seen.overlooked(own.MinIdleConns > 0) // they are opened before the hook is there
 		client := goredis.NewClient(own)
 		client.AddHook(dialing{seen})
 		return &goRedis{client, client.Options()}, nil
@@ -70,6 +71,7 @@ func connectGoRedis(s *wire.Settings, o Options, seen *presence) (library, *wire
 		if refusal := assign(own, s.Options, setByTarget); refusal != nil {
 			return nil, refusal
 		}
+		seen.overlooked(own.MinIdleConns > 0)
 		client := goredis.NewFailoverClient(own)
 		client.AddHook(dialing{seen})
 		return &goRedis{client, client.Options()}, nil
@@ -84,6 +86,7 @@ func connectGoRedis(s *wire.Settings, o Options, seen *presence) (library, *wire
 		if refusal := assign(own, s.Options, setByTarget); refusal != nil {
 			return nil, refusal
 		}
+		seen.overlooked(own.MinIdleConns > 0)
 		client := goredis.NewClusterClient(own)
 		client.OnNewNode(func(node *goredis.Client) { node.AddHook(dialing{seen}) })
 		return &goRedis{client, client.Options()}, nil
@@ -186,8 +189,15 @@ func plain(v any) any {
 	return v
 }
 
+func (g *goRedis) reply(err error) string {
+	if reply, ok := errors.AsType[goredis.Error](err); ok {
+		return reply.Error()
+	}
+	return ""
+}
+
 func (g *goRedis) classify(err error) wire.OutcomeClass {
-	if _, ok := errors.AsType[goredis.Error](err); ok {
+	if g.reply(err) != "" {
 		return wire.ClassReply
 	}
 	if errors.Is(err, goredis.ErrPoolTimeout) {

@@ -11,8 +11,7 @@ import (
 )
 
 // refusalOf is why the first PING failed.
-func refusalOf(err error) *wire.Refusal {
-	text := err.Error()
+func refusalOf(text string) *wire.Refusal {
 	word, _, _ := strings.Cut(text, " ")
 	switch word {
 	case "WRONGPASS", "NOAUTH", "NOPERM":

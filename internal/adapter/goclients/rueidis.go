@@ -50,7 +50,7 @@ func connectRueidis(s *wire.Settings, o Options, seen *presence) (library, *wire
 	}
 	client, err := rueidis.NewClient(*own)
 	if err != nil {
-		return nil, refusalOf(err)
+		return nil, refusalOf(err.Error())
 	}
 	return &rueidisClient{client, own}, nil
 }
@@ -111,8 +111,15 @@ func (r *rueidisClient) built(words []string) rueidis.Completed {
 	return command.Args(words[1:key]...).Keys(words[key]).Args(words[key+1:]...).Build()
 }
 
+func (r *rueidisClient) reply(err error) string {
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		return reply.Error()
+	}
+	return ""
+}
+
 func (r *rueidisClient) classify(err error) wire.OutcomeClass {
-	if _, ok := rueidis.IsRedisErr(err); ok {
+	if r.reply(err) != "" {
 		return wire.ClassReply
 	}
 	if errors.Is(err, rueidis.ErrClosing) {

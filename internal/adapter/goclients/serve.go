@@ -30,6 +30,8 @@ type library interface {
 	// perform performs the commands of a request, several as a pipeline. Replies are nil, int64,
 	// float64, bool, []byte and []any, and error for an error reply.
 	perform(ctx context.Context, commands [][][]byte) ([]any, error)
+	// reply is the text of the error reply within an error; "" if there is none.
+	reply(err error) string
 	// classify returns what an error of perform means, as far as the library tells.
 	classify(err error) wire.OutcomeClass
 	// options are the options in force.
@@ -158,7 +160,14 @@ func (s *server) connect(ctx context.Context, d driver) error {
 const connectWithin = time.Minute
 
 // open creates the client and tries it with a PING.
-func (s *server) open(ctx context.Context, d driver, settings *wire.Settings) *wire.Refusal {
+func (s *server) open(
+	ctx context.Context, d driver, settings *wire.Settings,
+) (refused *wire.Refusal) {
+	defer func() { // some options make a constructor panic
+		if r := recover(); r != nil {
+			refused = invalid("options", fmt.Sprint(r))
+		}
+	}()
 	client, refusal := d.connect(settings, s.o, &s.seen)
 	if refusal != nil {
 		return refusal
@@ -171,7 +180,7 @@ func (s *server) open(ctx context.Context, d driver, settings *wire.Settings) *w
 	}
 	if err != nil {
 		client.close()
-		return refusalOf(err)
+		return refusalOf(wordsOf(client, err))
 	}
 	s.client = client
 	return nil
@@ -188,7 +197,7 @@ func (s *server) perform(ctx context.Context, r wire.Request) {
 	}
 	switch {
 	case err != nil:
-		o.Class, o.Text = s.client.classify(err), cut(err.Error(), wire.MaxText)
+		o.Class, o.Text = s.client.classify(err), cut(wordsOf(s.client, err), wire.MaxText)
 		if o.Class != wire.ClassReply && s.seen.absent(before) {
 			o.Class = wire.ClassRefused
 		}
@@ -260,6 +269,14 @@ func (s *server) write(ctx context.Context) {
 			return // the reader sees it, too
 		}
 	}
+}
+
+// wordsOf is the text of an error: of an error reply its own, without what the library puts before.
+func wordsOf(client library, err error) string {
+	if reply := client.reply(err); reply != "" {
+		return reply
+	}
+	return err.Error()
 }
 
 // failed returns the first error among replies.

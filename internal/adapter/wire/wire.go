@@ -24,7 +24,7 @@ const (
 	maxOption   = 256 // bytes
 	maxDepth    = 16
 	maxInFlight = 100_000
-	maxValues   = 100_000 // of all replies in a message
+	maxValues   = 2_000_000 // of all replies in a message: some 100 MB
 )
 
 // The names of the messages.

@@ -131,14 +131,11 @@ func backendPasses(err error) bool {
 // Start runs the goroutines in group; they return when the load is over.
 func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 	c.gaps = gaps.NewShared(c.State.Thresholds, c.State.Sharded)
-	if c.library != nil {
-		c.library.begin()
-		ctx = c.library.until(ctx)
-	}
 	go c.heart.Run(ctx, c.State.Now, c.noteStall)
 	var due chan arrival
+	var dealt chan struct{}
 	if c.State.Pacer.Load() != nil {
-		due = make(chan arrival)
+		due, dealt = make(chan arrival), make(chan struct{})
 		wake, err := c.State.NewWaiter()
 		if err != nil {
 			return err
@@ -146,10 +143,15 @@ func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 		group.Go(func() {
 			defer wake.Close()
 			defer close(due)
+			defer close(dealt)
 			stop := context.AfterFunc(ctx, wake.Interrupt)
 			defer stop()
 			c.deal(ctx, wake, due)
 		})
+	}
+	if c.library != nil {
+		c.library.begin()
+		ctx = c.library.until(ctx, dealt)
 	}
 	for i := range c.Count {
 		number, of := workload.Numbered(i, c.Count, c.State.Pod, c.State.Plan.Pods)
@@ -340,6 +342,9 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 		s.Missed(op, 1)
 	}
 	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at, read)
+	if one, ok := c.caller.(*libraryCaller); ok {
+		one.note()
+	}
 }
 
 // noteGaps notes an outcome for the gap logs, which was read at the instant read.

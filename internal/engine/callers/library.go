@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redact"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -33,12 +34,15 @@ type library struct {
 	now     func() int64 // the adapter's clock
 	began   atomic.Bool  // offset is set
 	offset  atomic.Int64 // the run's clock minus the adapter's
+	secrets []string     // which no text of the library must show
 }
 
 // conversation is a session with an adapter, whether that is a process of this machine or not.
 type conversation interface {
 	Connect(ctx context.Context, s wire.Settings) error
+	Capacity() int
 	Perform(ctx context.Context, commands [][][]byte, wanted bool) (wire.Outcome, bool, error)
+	Noted(o *wire.Outcome)
 	Settled() int64
 	Ended() <-chan struct{}
 	Err() error
@@ -49,7 +53,11 @@ type conversation interface {
 func (c *Callers) openLibrary(ctx context.Context, kind plan.Topology) error {
 	if c.library == nil {
 		now := c.adapterClock()
-		session, err := c.startAdapter(ctx, adapter.Options{Now: now, Stalled: c.noteAdapterStall})
+		session, err := c.startAdapter(ctx, adapter.Options{
+			Driver:  string(c.State.Plan.Client.Driver),
+			Now:     now,
+			Stalled: c.noteAdapterStall,
+		})
 		if err != nil {
 			return c.adapterFailed(ctx, err)
 		}
@@ -67,9 +75,11 @@ func (c *Callers) openLibrary(ctx context.Context, kind plan.Topology) error {
 	if err != nil {
 		return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 	}
+	c.library.secrets = []string{settings.Password, settings.SentinelPassword}
 	if err := c.library.session.Connect(ctx, settings); err != nil {
 		return c.adapterFailed(ctx, err)
 	}
+	c.Count = min(c.Count, int64(c.library.session.Capacity()))
 	c.make = func(number, of int64) workload.Caller {
 		source := c.State.Redis.Source(number, of, kind == plan.TopologyCluster)
 		follower, _ := source.(workload.Follower)
@@ -128,14 +138,20 @@ func (c *Callers) noteAdapterStall(from, to int64) {
 func (c *Callers) adapterFailed(ctx context.Context, err error) error {
 	driver := c.State.Plan.Client.Driver
 	refusal, refused := errors.AsType[*wire.Refusal](err)
+	var secrets []string
+	if c.library != nil {
+		secrets = c.library.secrets
+	}
+	if refused {
+		refusal.Message = redact.Text(refusal.Message, secrets...)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case !refused:
 		return &plan.Error{
 			Reason:  plan.AdapterFailed,
-			Message: fmt.Sprintf("spec.client.driver: %v", err),
-			Err:     err,
+			Message: "spec.client.driver: " + redact.Text(err.Error(), secrets...),
 		}
 	case refusal.Kind == wire.Login:
 		return &plan.Error{
@@ -174,7 +190,7 @@ func (c *Callers) settings(kind plan.Topology) (wire.Settings, error) {
 		Username:  t.Username,
 		Database:  t.Database,
 		Options:   client.Options,
-		InFlight:  int(c.Count),
+		InFlight:  int(max(c.Count, 1)), // a pod may have no user at all
 	}
 	var err error
 	if s.Password, err = c.State.Routes.Dialer.Secret(); err != nil {
@@ -217,19 +233,22 @@ func tlsOf(t *plan.TLS) (*wire.TLS, error) {
 		return nil, nil
 	}
 	sent := &wire.TLS{ServerName: t.ServerName, Insecure: t.InsecureSkipVerify}
-	for file, to := range map[string]*string{
-		t.CAFile:   &sent.CA,
-		t.CertFile: &sent.Certificate,
-		t.KeyFile:  &sent.Key,
+	for _, part := range []struct {
+		file string
+		to   *string
+	}{
+		{t.CAFile, &sent.CA},
+		{t.CertFile, &sent.Certificate},
+		{t.KeyFile, &sent.Key},
 	} {
-		if file == "" {
+		if part.file == "" {
 			continue
 		}
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(part.file)
 		if err != nil {
 			return nil, err
 		}
-		*to = string(text)
+		*part.to = string(text)
 	}
 	sent.Key = inPKCS8(sent.Key)
 	return sent, nil
@@ -238,22 +257,24 @@ func tlsOf(t *plan.TLS) (*wire.TLS, error) {
 // inPKCS8 converts a private key in PEM to PKCS #8, the only form that Java reads. What is none is
 // left for the library to refuse.
 func inPKCS8(text string) string {
-	block, _ := pem.Decode([]byte(text))
-	if block == nil {
-		return text
-	}
 	var key any
 	var err error
-	switch block.Type {
-	case "RSA PRIVATE KEY":
-		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-	case "EC PRIVATE KEY":
-		key, err = x509.ParseECPrivateKey(block.Bytes)
-	default:
-		return text
-	}
-	if err != nil {
-		return text
+	for rest := []byte(text); key == nil; {
+		var block *pem.Block
+		block, rest = pem.Decode(rest) // parameters of a curve, or a certificate, may come first
+		switch {
+		case block == nil:
+			return text
+		case block.Type == "RSA PRIVATE KEY":
+			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+		case block.Type == "EC PRIVATE KEY":
+			key, err = x509.ParseECPrivateKey(block.Bytes)
+		case block.Type == "PRIVATE KEY":
+			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+		}
+		if err != nil {
+			return text
+		}
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -282,15 +303,35 @@ func (l *library) at(t int64) int64 {
 	return t + l.offset.Load()
 }
 
-// until bounds ctx by the end of the run and the time in which a request may still end: some
-// libraries wait for a reply without a limit.
-func (l *library) until(ctx context.Context) context.Context {
-	if l.run.Length == 0 {
-		return ctx
-	}
-	end := l.run.Start.Add(time.Duration(l.run.Length) + l.run.Plan.OperationTimeout())
-	bounded, cancel := context.WithDeadline(ctx, end)
-	context.AfterFunc(bounded, cancel)
+// lookEvery is the time between two looks whether the load is over.
+const lookEvery = 100 * time.Millisecond
+
+// until ends the context that it returns once the load is over and what is in flight had the time of
+// an operation to end: some libraries wait for a reply without a limit. dealt is closed when the
+// last arrival of an open loop has been handed out; nil = a closed loop.
+func (l *library) until(ctx context.Context, dealt <-chan struct{}) context.Context {
+	bounded, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		looks := time.NewTicker(lookEvery)
+		defer looks.Stop()
+		for over := false; !over; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-dealt:
+				over = true
+			case <-looks.C:
+				over = dealt == nil && (l.run.Over(l.run.Now()) || l.run.Budget.Left.Load() <= 0)
+			}
+		}
+		last := time.NewTimer(l.run.Plan.OperationTimeout())
+		defer last.Stop()
+		select {
+		case <-ctx.Done():
+		case <-last.C:
+		}
+	}()
 	return bounded
 }
 
@@ -305,7 +346,7 @@ func (l *library) err() error {
 	if failed == nil {
 		return nil
 	}
-	return &plan.Error{Reason: plan.AdapterFailed, Message: failed.Error(), Err: failed}
+	return &plan.Error{Reason: plan.AdapterFailed, Message: redact.Text(failed.Error(), l.secrets...)}
 }
 
 // libraryCaller sends the requests of a workload with a library.
@@ -314,6 +355,7 @@ type libraryCaller struct {
 	source   workload.Source
 	follower workload.Follower // nil if no operation has several round trips
 	out      []byte
+	last     wire.Outcome // that has not been noted; without an ID there is none
 }
 
 // Pick is a part of workload.Caller.
@@ -339,20 +381,29 @@ func (l *libraryCaller) Call(
 			result.Outcome, result.Class = workload.Fail, record.ClassProtocol
 			return result
 		}
+		l.note()
 		o, begun, err := l.session.Perform(ctx, commands, follows)
+		earlier := result.Done > 0 // a round trip has succeeded
 		if err != nil {
 			result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
-			if !begun {
+			if !begun && !earlier {
 				result.Outcome = workload.Fail
+			}
+			if earlier {
+				result.Done = l.run.Now()
 			}
 			return result
 		}
-		if result.Done == 0 {
+		l.last = o
+		if !earlier {
 			result.Sent = l.at(o.Sent)
 		}
 		result.Done = l.at(o.Done)
 		if !o.Class.Succeeded() {
 			l.fail(&result, &o)
+			if earlier && o.Class == wire.ClassRefused {
+				result.Outcome = workload.Unknown
+			}
 			return result
 		}
 		if !follows {
@@ -380,7 +431,15 @@ func (l *libraryCaller) fail(result *workload.Result, o *wire.Outcome) {
 	case wire.ClassLost:
 		result.Class = record.ClassReset
 	}
-	l.run.Samples.Note(result.Class, []byte(o.Text))
+	l.run.Samples.Note(result.Class, []byte(redact.Text(o.Text, l.secrets...)))
+}
+
+// note says that the last outcome has been noted.
+func (l *libraryCaller) note() {
+	if l.last.ID > 0 {
+		l.session.Noted(&l.last)
+		l.last = wire.Outcome{}
+	}
 }
 
 // commandsOf takes encoded commands apart.

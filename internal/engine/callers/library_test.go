@@ -52,6 +52,11 @@ func TestKeysAreInPKCS8(t *testing.T) {
 			t.Errorf("%s: another key", row.kind)
 		}
 	}
+	parameters := pem.EncodeToMemory(&pem.Block{Type: "EC PARAMETERS", Bytes: []byte{6, 0}})
+	both := string(parameters) + string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: sec1}))
+	if block, _ := pem.Decode([]byte(inPKCS8(both))); block == nil || block.Type != "PRIVATE KEY" {
+		t.Errorf("a key after its parameters is not converted")
+	}
 	for _, text := range []string{"", "no PEM", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"} {
 		if got := inPKCS8(text); got != text {
 			t.Errorf("%q became %q", text, got)
