@@ -10,8 +10,9 @@ import (
 
 // Perform performs a request: one command, or several as a pipeline, each the words of a command.
 // It waits first until the adapter can take another request. With wanted the outcome of a success
-// has the replies. The caller calls Noted once it has noted the outcome. If the session or ctx ends before the outcome is there, the error is the
-// session's or ctx's, and the request may have been executed, unless begun is false.
+// has the replies. The caller calls Noted once it has noted the outcome. If the session or ctx ends
+// before the outcome is there, the error is the session's or ctx's, and the request may have been
+// executed, unless begun is false.
 func (s *Session) Perform(
 	ctx context.Context, commands [][][]byte, wanted bool,
 ) (o wire.Outcome, begun bool, err error) {

@@ -232,7 +232,7 @@ func connect(t *testing.T, d driver, settings wire.Settings) *adapter.Session {
 	if settings.InFlight == 0 {
 		settings.InFlight = 50
 	}
-	if err := s.Connect(t.Context(), settings); err != nil {
+	if err := answer(t, s, settings); err != nil {
 		t.Fatalf("%v, %v", err, failed())
 	}
 	t.Cleanup(func() {
@@ -241,6 +241,28 @@ func connect(t *testing.T, d driver, settings wire.Settings) *adapter.Session {
 		}
 	})
 	return s
+}
+
+// answer has an adapter connect until it is ready, or refuses for another reason than one that can pass: some libraries
+// give a connection less time than a busy machine needs.
+func answer(t *testing.T, s *adapter.Session, settings wire.Settings) error {
+	t.Helper()
+	var err error
+	await.Until(t, "another answer than unreachable", func() error {
+		err = s.Connect(t.Context(), settings)
+		if refusal, ok := errors.AsType[*wire.Refusal](err); ok && refusal.Kind == wire.Unreachable {
+			return err
+		}
+		return nil
+	})
+	return err
+}
+
+// patient are settings with which the library waits for a busy server for seconds: some wait for 250 ms by default.
+func patient(d driver, address string) wire.Settings {
+	settings := standalone(address)
+	settings.Options = d.option
+	return settings
 }
 
 func standalone(address string) wire.Settings {
@@ -296,7 +318,7 @@ var null = resp.Value{Type: '_'}
 func TestCommands(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		server := redistest.Shared(t)
-		s := connect(t, d, standalone(server.Address()))
+		s := connect(t, d, patient(d, server.Address()))
 		if s.Hello.Driver != d.name || s.Ready.Capacity < 1 {
 			t.Errorf("%+v, %+v", s.Hello, s.Ready)
 		}
@@ -367,7 +389,9 @@ func TestCommands(t *testing.T) {
 func TestManyAtATime(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		server := redistest.Shared(t)
-		s := connect(t, d, wire.Settings{Topology: wire.Standalone, Addresses: []string{server.Address()}, InFlight: 80})
+		settings := patient(d, server.Address())
+		settings.InFlight = 80
+		s := connect(t, d, settings)
 		value := strings.Repeat("x", 10_000)
 		var group sync.WaitGroup
 		var failed atomic.Int64
@@ -397,7 +421,7 @@ func TestLogin(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		server := redistest.NewServer(t, redistest.Options{Password: "secret", Users: []string{"app on >word ~* &* +@all"}})
 		for _, row := range []struct{ user, password string }{{"", "secret"}, {"app", "word"}} {
-			settings := standalone(server.Address())
+			settings := patient(d, server.Address())
 			settings.Username, settings.Password, settings.Database = row.user, row.password, 3
 			s := connect(t, d, settings)
 			o := do(t, s, words("ACL", "WHOAMI"))
@@ -421,7 +445,7 @@ func TestLogin(t *testing.T) {
 			settings := standalone(server.Address())
 			settings.Username, settings.Password, settings.InFlight = row.user, row.password, 10
 			var refusal *wire.Refusal
-			if err := s.Connect(t.Context(), settings); !errors.As(err, &refusal) || refusal.Kind != wire.Login || refusal.Field != "password" {
+			if err := answer(t, s, settings); !errors.As(err, &refusal) || refusal.Kind != wire.Login || refusal.Field != "password" {
 				t.Errorf("%+v: %#v, %v", row, err, failed())
 			}
 		}

@@ -308,7 +308,7 @@ func TestTLS(t *testing.T) {
 			o.Config = []string{"tls-auth-clients optional"}
 		}
 		server := redistest.NewServer(t, o)
-		settings := standalone(server.Address())
+		settings := patient(d, server.Address())
 		settings.TLS = &wire.TLS{
 			CA:          pem(t, authority.File("ca.crt")),
 			Certificate: pem(t, authority.File("client.crt")),
@@ -348,7 +348,7 @@ func TestEnd(t *testing.T) {
 		s, _, end := start(t, d)
 		settings := standalone(server.Address())
 		settings.InFlight = 20
-		if err := s.Connect(t.Context(), settings); err != nil {
+		if err := answer(t, s, settings); err != nil {
 			t.Fatal(err)
 		}
 		server.Stop()
