@@ -149,9 +149,10 @@ func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 			c.deal(ctx, wake, due)
 		})
 	}
+	operating := ctx
 	if c.library != nil {
 		c.library.begin()
-		ctx = c.library.until(ctx, dealt)
+		operating = c.library.until(ctx, dealt)
 	}
 	for i := range c.Count {
 		number, of := workload.Numbered(i, c.Count, c.State.Pod, c.State.Plan.Pods)
@@ -166,9 +167,9 @@ func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 		}
 		group.Go(func() {
 			if due != nil {
-				one.serveArrivals(ctx, due)
+				one.serveArrivals(operating, due)
 			} else {
-				one.serveUsers(ctx, pace.NewUsers(&c.State.Work, i, c.Count))
+				one.serveUsers(operating, pace.NewUsers(&c.State.Work, i, c.Count))
 			}
 		})
 	}
