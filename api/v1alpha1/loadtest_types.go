@@ -12,7 +12,6 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
 // +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.target.topology) || self.target.topology != 'Standalone' || !has(self.client) || !has(self.client.readFrom) || self.client.readFrom == 'Primary'",message="client.readFrom Replica and Any need replicas: a target of topology Standalone has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.client.driver) || self.client.driver == 'Native' || !(has(self.workload.http) || has(self.workload.cacheAside))",message="client.driver: a library sends Redis commands: workload.http and workload.cacheAside have clients of their own"
-// +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.client.driver) || self.client.driver == 'Native' || !has(self.verify) || !has(self.verify.acknowledgedWrites) || !self.verify.acknowledgedWrites",message="verify.acknowledgedWrites: acknowledged writes are verified by client.driver Native only"
 type RedisLoadTestSpec struct {
 	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside
 	// in mode DatabaseOnly: then nothing is sent to a Redis or read from one, there is no probe, and a
@@ -361,7 +360,8 @@ type ObservedPods struct {
 type LoadVerify struct {
 	// acknowledgedWrites makes a share of the requests ledger writes: they are numbered, recorded by
 	// the load pods, and read back from the primary and each replica after the load. A write that was
-	// acknowledged and is absent is lost.
+	// acknowledged and is absent is lost. With the driver of a library the server also counts how often
+	// it executed each.
 	// +optional
 	// +kubebuilder:default=false
 	AcknowledgedWrites bool `json:"acknowledgedWrites,omitempty"`

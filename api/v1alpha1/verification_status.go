@@ -25,6 +25,18 @@ type Verification struct {
 	// +kubebuilder:validation:Minimum=0
 	UnknownPresent int64 `json:"unknownPresent"`
 
+	// failedButExecuted is how many of the failed and the unknown ledger writes the server executed:
+	// the application saw an error, and its write is there. Set with the driver of a library.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	FailedButExecuted *int64 `json:"failedButExecuted,omitempty"`
+
+	// executedTwice is the number of ledger writes that the server executed more than once, as the
+	// library sent them again. Set with the driver of a library.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ExecutedTwice *int64 `json:"executedTwice,omitempty"`
+
 	// lostWrites is the number of acknowledged ledger writes that are absent at the primary. Not set
 	// if unread is set, or if Redis may have evicted some of them.
 	// +optional

@@ -116,6 +116,24 @@ func TestVerificationOfEvictedKeys(t *testing.T) {
 	}
 }
 
+// Of a library the status has what the server executed although it failed, and more than once, and so has the result
+// that is made of the status. That nothing was acknowledged is no reason not to know it.
+func TestExecutionsOfALibrary(t *testing.T) {
+	for _, acked := range []uint64{0, 600} {
+		v := verified(&record.Ledger{
+			Acked: acked, Failed: 4, Unknown: 9, UnknownPresent: 5, FailedPresent: 1, Counted: true, ExecutedTwice: 50,
+		}).Test.Status.Verification
+		back := digest.VerificationOf(v, t0)
+		if *v.FailedButExecuted != 6 || *v.ExecutedTwice != 50 || *back.FailedButExecuted != 6 || *back.ExecutedTwice != 50 {
+			t.Errorf("%+v, and back %+v", v, back)
+		}
+	}
+	if v := verified(&record.Ledger{Acked: 1, UnknownPresent: 5}).Test.Status.Verification; v.FailedButExecuted != nil ||
+		digest.VerificationOf(v, t0).ExecutedTwice != nil {
+		t.Errorf("of driver Native: %+v", v)
+	}
+}
+
 // A session without the ledger does not change the stored verification.
 func TestVerificationSurvivesARestart(t *testing.T) {
 	stored := verified(&record.Ledger{

@@ -26,6 +26,9 @@ func VerificationOf(v *v1alpha1.Verification, start time.Time) *result.Verificat
 		ReplicaMissing: uint64(v.MissingAtReplica),
 		Settings:       v.Settings,
 		Unread:         v.Unread,
+
+		FailedButExecuted: counted(v.FailedButExecuted),
+		ExecutedTwice:     counted(v.ExecutedTwice),
 	}
 	if lost := LostWrites(v); lost != nil {
 		out.SetLost(*lost)
@@ -47,6 +50,13 @@ func VerificationOf(v *v1alpha1.Verification, start time.Time) *result.Verificat
 		out.Dual = &result.DualPrimary{Writes: uint64(*v.DualPrimaryWrites)}
 	}
 	return out
+}
+
+func counted(n *int64) *uint64 {
+	if n == nil {
+		return nil
+	}
+	return new(uint64(*n))
 }
 
 // LostWrites returns the number of lost writes of a verification with its bounds; nil if it is
@@ -98,6 +108,10 @@ func Ledger(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 			AtLeast: l.LostAtLeast(),
 			AtMost:  l.Lost,
 		})
+	}
+	if l.Unread == "" && l.Counted {
+		v.FailedButExecuted = new(int64(l.UnknownPresent + l.FailedPresent))
+		v.ExecutedTwice = new(int64(l.ExecutedTwice))
 	}
 	if v.Unread == "" && l.Lost > 0 {
 		v.FirstLost = &metav1.MicroTime{

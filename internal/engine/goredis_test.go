@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -155,3 +158,32 @@ func (f *fixedMap) Refresh(string)               {}
 func (f *fixedMap) Moved(uint16, string) bool    { return false }
 func (f *fixedMap) OnChange(func(*topology.Map)) {}
 func (f *fixedMap) Close()                       {}
+
+// TestLedgerOfALibrary: the share of a library's requests that are ledger writes is that of the plan, whoever sends
+// them; the server counts each, and they are read back.
+func TestLedgerOfALibrary(t *testing.T) {
+	for name, shape := range map[string]plan.Shape{
+		"rate":  {Rate: 200, Duration: 5 * time.Second},
+		"users": {Users: 7, Requests: 1000, ThinkTime: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, 0, func(t *testing.T, w *world) {
+				p := bare()
+				p.Client.Driver, p.Client.Connections, p.Shape = plan.GoRedisDriver, 20, shape
+				p.Verify = &plan.Verify{Share: 0.2}
+				o, r := duringRun(t, p, 0, func() {}, w.dialled())
+				got, err := r.Verify(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.Settings = ""
+				if diff := cmp.Diff(&record.Ledger{Acked: 200, Counted: true}, got); diff != "" || o.sum.OK != 1000 {
+					t.Errorf("%s\n%s", describe(o), diff)
+				}
+				if writes := w.server.Calls("BITFIELD"); writes != 201 { // one to extend the key
+					t.Errorf("%d writes of the ledger", writes)
+				}
+			})
+		})
+	}
+}

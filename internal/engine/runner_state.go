@@ -61,6 +61,7 @@ type launching struct {
 
 // ledgerReaders read the ledger, if one is kept.
 type ledgerReaders struct {
+	books   []*ledger.Book  // of this pod
 	audit   *ledger.Audit   // nil if no ledger is kept
 	sampler *ledger.Sampler // nil if nothing is sampled during the load
 	checker *ledger.Checker // nil if no ledger is kept

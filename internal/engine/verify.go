@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/redquake/redquake/internal/engine/callers"
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/route"
@@ -18,23 +19,23 @@ import (
 // LedgerOperation is the name of the ledger writes' operation in every record.
 const LedgerOperation = "ledger"
 
-// openBooks creates a ledger book for each loop and prepares their keys. If the keys cannot be
+// openBooks creates the books of the ledger and prepares their keys. If the keys cannot be
 // prepared yet, it keeps the books for the next attempt.
 func (r *Runner) openBooks(ctx context.Context) error {
-	if len(r.books()) == 0 {
+	if len(r.books) == 0 {
 		if err := r.createBooks(ctx); err != nil {
 			return err
 		}
 	}
 	n := r.run
-	err := r.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.Length))
+	err := r.audit.Prepare(ctx, r.books, r.expectedWrites(), time.Duration(n.Length))
 	if err != nil {
 		return ledgerFailed(err)
 	}
 	return nil
 }
 
-// createBooks creates a ledger book for each loop, and who reads them.
+// createBooks creates a ledger book for each loop, or one for all callers, and who reads them.
 func (r *Runner) createBooks(ctx context.Context) error {
 	n := r.run
 	v := n.Plan.Verify
@@ -49,23 +50,31 @@ func (r *Runner) createBooks(ctx context.Context) error {
 	}
 	m := n.Routes.Current()
 	o := ledger.Options{
-		Prefix: n.Plan.Workload.Keyspace.Prefix,
-		Run:    n.Plan.Run,
-		Unique: unique,
-		Shards: len(m.Shards),
+		Prefix:  n.Plan.Workload.Keyspace.Prefix,
+		Run:     n.Plan.Run,
+		Unique:  unique,
+		Counted: r.callers != nil, // a client library may send a request more than once
+		Shards:  len(m.Shards),
 	}
 	if len(m.Shards) > 1 {
 		o.ShardOf = route.ShardOrNone(m)
 	}
-	for i, l := range r.loops {
-		o.Writer = n.Pod*len(r.loops) + i
-		if l.Book, err = ledger.NewBook(o); err != nil {
+	for i := range r.writers() {
+		o.Writer = n.Pod*r.writers() + i
+		book, err := ledger.NewBook(o)
+		switch {
+		case err != nil:
 			return &plan.Error{
 				Reason:  plan.LedgerFailed,
 				Message: err.Error(),
 				Err:     err,
 			}
+		case r.callers != nil:
+			r.callers.Ledger = callers.NewLedger(book)
+		default:
+			r.loops[i].Book = book
 		}
+		r.books = append(r.books, book)
 	}
 	if n.Pod == 0 && (v.StaleReads || v.DualPrimary) {
 		r.sampler = &ledger.Sampler{
@@ -78,6 +87,22 @@ func (r *Runner) createBooks(ctx context.Context) error {
 	}
 	r.checker = r.newChecker()
 	return nil
+}
+
+// writers is how many books a pod keeps.
+func (r *Runner) writers() int {
+	if r.callers != nil {
+		return 1
+	}
+	return len(r.loops)
+}
+
+// lockBook keeps a book from being used until unlock is called.
+func (r *Runner) lockBook(i int) (unlock func()) {
+	if r.callers != nil {
+		return r.callers.Ledger.Lock()
+	}
+	return r.loops[i].Lock()
 }
 
 // ledgerFailed is the error of a server that refuses what the ledger needs, or does not answer.
@@ -96,17 +121,17 @@ func ledgerFailed(err error) error {
 	return failed
 }
 
-// newChecker returns the checker that reads the loops' books during the load.
+// newChecker returns the checker that reads the books during the load.
 func (r *Runner) newChecker() *ledger.Checker {
 	n := r.run
 	return &ledger.Checker{
 		Audit:  r.audit,
-		Books:  r.books(),
+		Books:  r.books,
 		Layout: r.knownLayout,
 		Redial: n.Routes.Tracker == nil,
 		Now:    n.Now,
 		Delay:  time.Duration(n.Pod) * time.Second / time.Duration(n.Plan.Pods),
-		Lock:   func(i int) (unlock func()) { return r.loops[i].Lock() },
+		Lock:   r.lockBook,
 	}
 }
 
@@ -115,10 +140,10 @@ func (r *Runner) newChecker() *ledger.Checker {
 func (r *Runner) expectedWrites() uint64 {
 	const unknown = 1 << 18
 	n, p := r.run, r.run.Pacer.Load()
-	if p == nil || n.Length == 0 || len(r.loops) == 0 || n.Plan.Shape.Search != nil {
+	if p == nil || n.Length == 0 || n.Plan.Shape.Search != nil {
 		return unknown
 	}
-	return uint64(p.Expected(n.Length)*n.Plan.Verify.Share)/uint64(len(r.loops)) + 1
+	return uint64(p.Expected(n.Length)*n.Plan.Verify.Share)/uint64(r.writers()) + 1
 }
 
 // ledgerLayout queries the topology for the ledger's audit.
@@ -188,7 +213,7 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 	if r.audit == nil {
 		return nil, nil
 	}
-	result, err := r.audit.Verify(ctx, r.books(), progress)
+	result, err := r.audit.Verify(ctx, r.books, progress)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger back: %w", err)
 	}
@@ -196,16 +221,6 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 		r.sampler.Add(result)
 	}
 	return result, nil
-}
-
-func (r *Runner) books() []*ledger.Book {
-	var books []*ledger.Book
-	for _, l := range r.loops {
-		if l.Book != nil {
-			books = append(books, l.Book)
-		}
-	}
-	return books
 }
 
 var errNoServers = errors.New("the deployment lists no server")

@@ -346,16 +346,16 @@ func finite(v float64) *float64 {
 
 // UnitOf is the unit of the values of a figure.
 func UnitOf(f compare.Figure) result.Unit {
-	switch f.Name {
-	case compare.Throughput.Name:
+	switch {
+	case f.Name == compare.Throughput.Name:
 		return result.UnitPerSecond
-	case compare.ErrorRate.Name:
+	case f.Name == compare.ErrorRate.Name:
 		return result.UnitShare
-	case compare.LostWrites.Name, compare.LostRequests.Name:
+	case f.Counted, f.Name == compare.LostRequests.Name:
 		return result.UnitCount
-	case compare.MaxCPU.Name:
+	case f.Name == compare.MaxCPU.Name:
 		return result.UnitCores
-	case compare.MaxMemory.Name:
+	case f.Name == compare.MaxMemory.Name:
 		return result.UnitBytes
 	}
 	return result.UnitSeconds

@@ -80,6 +80,12 @@ func (r *Run) ofLoad(l *result.Load, over time.Duration) {
 		if lost != nil && lost.AtLeast == lost.AtMost {
 			r.set(compare.LostWrites, float64(lost.AtLeast))
 		}
+		if v.FailedButExecuted != nil {
+			r.set(compare.FailedButExecuted, float64(*v.FailedButExecuted))
+		}
+		if v.ExecutedTwice != nil {
+			r.set(compare.ExecutedTwice, float64(*v.ExecutedTwice))
+		}
 	}
 	if redis := l.Redis; redis != nil {
 		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)

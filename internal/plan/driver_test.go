@@ -41,7 +41,6 @@ func TestPlansOfLibraries(t *testing.T) {
 		{func(p *plan.Plan) {
 			p.Target.Sentinel = &plan.Sentinel{Addresses: []string{"a:1"}, TLS: &plan.TLS{}}
 		}, "spec.target.sentinel.tls: driver GoRedis"},
-		{func(p *plan.Plan) { p.Verify = &plan.Verify{Share: 0.1} }, "spec.verify: "},
 	} {
 		p := builders.Plan()
 		p.Client.Driver, p.Client.Options = plan.GoRedisDriver, plan.Options{"PoolSize": int64(5)}

@@ -152,8 +152,8 @@ func (p *Plan) checkTogether() string {
 		return "workload.benchmark.order: Sequential needs a duration or a number of requests to divide"
 	case remote && library:
 		return fmt.Sprintf("client.driver: %s is for workloads of Redis commands: set Native", p.Client.Driver)
-	case p.Verify != nil && (remote || library):
-		return "verify: acknowledged writes are verified by driver Native only, with workloads of Redis commands"
+	case p.Verify != nil && remote:
+		return "verify: acknowledged writes are verified of workloads of Redis commands only"
 	}
 	return ""
 }

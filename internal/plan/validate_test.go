@@ -107,10 +107,6 @@ func TestValidate(t *testing.T) {
 		{"load.duration", []func(*plan.Plan){searched, func(p *plan.Plan) { p.Shape.Duration = 11 * time.Second }}},
 		{"client.driver", []func(*plan.Plan){http, func(p *plan.Plan) { p.Client.Driver = plan.GoRedisDriver }}},
 		{"verify", []func(*plan.Plan){http, func(p *plan.Plan) { p.Verify = &plan.Verify{Share: 0.1} }}},
-		{"verify", []func(*plan.Plan){func(p *plan.Plan) {
-			p.Verify, p.Client.Driver = &plan.Verify{Share: 0.1},
-				plan.GoRedisDriver
-		}}},
 		{"workload.commands", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Commands = nil }}},
 		{"workload.commands[0].command", []func(*plan.Plan){func(p *plan.Plan) {
 			p.Workload.Commands[0].Words = []string{

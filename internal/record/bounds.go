@@ -127,7 +127,7 @@ func (g *Gap) sane() bool {
 // Check returns an error that wraps codec.ErrCorrupt for figures that no ledger can have.
 func (r *Ledger) Check() error {
 	counts := []uint64{
-		r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.Lost,
+		r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.ExecutedTwice, r.Lost,
 		r.Errors, r.ReplicaMissing,
 	}
 	instants := []int64{r.FirstLost, r.LastLost, int64(r.Replicas)}

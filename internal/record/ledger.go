@@ -22,6 +22,11 @@ type Ledger struct {
 	UnknownPresent uint64 `json:"unknownPresent,omitempty"`
 	// of Failed, those found by the read: the server rejected and applied them
 	FailedPresent uint64 `json:"failedPresent,omitempty"`
+	// Counted is whether the servers counted how often they executed each write: those of client
+	// libraries.
+	Counted bool `json:"counted,omitempty"`
+	// executed more than once, of those that Counted
+	ExecutedTwice uint64 `json:"executedTwice,omitempty"`
 
 	// acknowledged, but absent at the primary; see LostAtLeast
 	Lost uint64 `json:"lost"`
@@ -180,6 +185,8 @@ func (r *Ledger) add(o *Ledger) {
 	r.Unknown += o.Unknown
 	r.UnknownPresent += o.UnknownPresent
 	r.FailedPresent += o.FailedPresent
+	r.Counted = r.Counted || o.Counted
+	r.ExecutedTwice += o.ExecutedTwice
 	r.Lost += o.Lost
 	r.Errors += o.Errors
 	r.Losses = JoinLosses(append(r.Losses, o.Losses...))

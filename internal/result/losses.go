@@ -91,6 +91,10 @@ type Verification struct {
 	Unknown      uint64 `json:"unknown"`
 	// of Unknown, those that were found, which is no error
 	UnknownPresent uint64 `json:"unknownPresent"`
+	// of Failed and Unknown, those that were found; set with the driver of a library
+	FailedButExecuted *uint64 `json:"failedButExecuted,omitempty"`
+	// executed more than once; set with the driver of a library
+	ExecutedTwice *uint64 `json:"executedTwice,omitempty"`
 
 	// acknowledged and not found; not set if Unread is, or if some of them may have been evicted
 	Lost *uint64 `json:"lostWrites,omitempty"`
@@ -168,6 +172,10 @@ func (r *Load) Verified(l *record.Ledger) {
 		ReplicaMissing: l.ReplicaMissing,
 		Settings:       l.Settings,
 		Unread:         l.Unknowable(),
+	}
+	if l.Unread == "" && l.Counted {
+		v.FailedButExecuted = new(l.UnknownPresent + l.FailedPresent)
+		v.ExecutedTwice = new(l.ExecutedTwice)
 	}
 	if v.Unread == "" {
 		v.SetLost(Count{AtLeast: l.LostAtLeast(), AtMost: l.Lost})

@@ -150,10 +150,6 @@ var refusedLoadTests = []refusal{
 		"a library and an API", `{workload: {commands: null, http: {url: "http://shop/"}}, client: {driver: Jedis}}`, "spec",
 		"a library sends Redis commands",
 	},
-	{
-		"a library and a ledger", `{verify: {acknowledgedWrites: true}, client: {driver: Jedis}}`, "spec",
-		"acknowledged writes are verified by client.driver Native only",
-	},
 	{"an unknown driver", `{client: {driver: StackExchange}}`, "spec.client.driver", "supported values"},
 	{"a library and readFrom", `{client: {driver: Jedis, readFrom: Any}}`, "spec.client", "set options instead of readFrom"},
 	{

@@ -149,52 +149,69 @@ func TestKill(t *testing.T) {
 	})
 }
 
+// cutter is a proxy that cuts connections after requests have been executed.
+type cutter struct {
+	address  string
+	mu       sync.Mutex
+	open     []net.Conn
+	withhold bool
+}
+
+func newCutter(t *testing.T, server string) *cutter {
+	t.Helper()
+	c := &cutter{}
+	c.address = tcptest.Proxy(t, server, func(to, from net.Conn, answers bool) {
+		c.mu.Lock()
+		c.open = append(c.open, to)
+		c.mu.Unlock()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := from.Read(b)
+			c.mu.Lock()
+			drop := c.withhold && answers
+			c.mu.Unlock()
+			if err != nil {
+				return
+			}
+			if drop {
+				continue
+			}
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	})
+	return c
+}
+
+// cut withholds replies for a time, and then closes all connections.
+func (c *cutter) cut(after time.Duration) {
+	c.mu.Lock()
+	c.withhold = true
+	c.mu.Unlock()
+	await.Pass(after, "requests are executed without a reply")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.open {
+		_ = one.Close()
+	}
+	c.open, c.withhold = nil, false
+}
+
 // A proxy cuts connections after requests have been executed: what counts as refused was not executed, what succeeded
 // was.
 func TestCut(t *testing.T) {
 	each(t, func(t *testing.T, d driver) {
 		server := redistest.Start(t)
-		var mu sync.Mutex
-		var open []net.Conn
-		withhold := false
-		proxy := tcptest.Proxy(t, server.Address(), func(to, from net.Conn, answers bool) {
-			mu.Lock()
-			open = append(open, to)
-			mu.Unlock()
-			b := make([]byte, 64<<10)
-			for {
-				n, err := from.Read(b)
-				mu.Lock()
-				drop := withhold && answers
-				mu.Unlock()
-				if err != nil {
-					return
-				}
-				if drop {
-					continue
-				}
-				if _, err := to.Write(b[:n]); err != nil {
-					return
-				}
-			}
-		})
-		s := connect(t, d, standalone(proxy))
+		proxy := newCutter(t, server.Address())
+		s := connect(t, d, standalone(proxy.address))
 		tr := begin(t, s)
 		for range 3 {
 			now := adapter.Monotonic()
 			if !d.never || now == 0 {
 				tr.successAfter(now)
 			}
-			mu.Lock()
-			withhold = true
-			mu.Unlock()
-			await.Pass(50*time.Millisecond, "requests are executed without a reply")
-			mu.Lock()
-			for _, c := range open {
-				_ = c.Close()
-			}
-			open, withhold = nil, false
-			mu.Unlock()
+			proxy.cut(50 * time.Millisecond)
 		}
 		if !d.never {
 			tr.successAfter(adapter.Monotonic())

@@ -3,6 +3,7 @@
 package clients
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -26,17 +27,19 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// heard is what an adapter itself said of its requests, on its way to the agent: when they had a success.
+// heard is what an adapter was told, and what it said of it, on the way to and from the agent.
 type heard struct {
-	mu   sync.Mutex
-	done []int64 // CLOCK_MONOTONIC
+	mu      sync.Mutex
+	asked   map[uint64]string // by request, the words of its first command
+	classes map[uint64]wire.OutcomeClass
+	done    []int64 // when there was a success, CLOCK_MONOTONIC
 }
 
 // between relays the messages of an adapter and an agent, and keeps what the adapter says. It returns the socket for
 // the adapter; agent is that of the agent.
 func between(t *testing.T, agent string) (socket string, h *heard) {
 	t.Helper()
-	h = &heard{}
+	h = &heard{asked: map[uint64]string{}, classes: map[uint64]wire.OutcomeClass{}}
 	socket = filepath.Join(filepath.Dir(agent), "adapter.sock")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -60,12 +63,30 @@ func between(t *testing.T, agent string) (socket string, h *heard) {
 		}
 		defer to.Close()
 		go func() {
-			_, _ = io.Copy(from, to)
+			h.relayRequests(from, to)
 			_ = from.Close()
 		}()
 		h.relay(to, from)
 	}()
 	return socket, h
+}
+
+// relayRequests passes on what an agent sends until it ends.
+func (h *heard) relayRequests(to io.Writer, from io.Reader) {
+	messages := wire.NewReader(io.TeeReader(from, to))
+	for {
+		name, fields, err := messages.Next()
+		if err != nil {
+			return
+		}
+		if name == wire.NameRequests {
+			_ = fields.Requests(func(r wire.Request) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				h.asked[r.ID] = string(bytes.Join(r.Commands[0], []byte(" ")))
+			})
+		}
+	}
 }
 
 // relay passes on what an adapter sends until it ends.
@@ -78,10 +99,11 @@ func (h *heard) relay(to io.Writer, from io.Reader) {
 		}
 		if name == wire.NameOutcomes {
 			_ = fields.Outcomes(func(o *wire.Outcome) error {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				h.classes[o.ID] = o.Class
 				if o.Class.Succeeded() {
-					h.mu.Lock()
 					h.done = append(h.done, o.Done)
-					h.mu.Unlock()
 				}
 				return nil
 			})

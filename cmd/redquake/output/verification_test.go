@@ -34,6 +34,9 @@ func TestVerification(t *testing.T) {
 			Dual:  &record.DualPrimary{Writes: 5, First: 1e9, Last: 2e9},
 		},
 		"no write": {Failed: 3},
+		"of a library": {
+			Acked: 600, Failed: 4, Unknown: 9, UnknownPresent: 5, FailedPresent: 1, Counted: true, ExecutedTwice: 50,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := quiet()
@@ -48,6 +51,9 @@ func TestVerification(t *testing.T) {
 			}
 			if diff := cmp.Diff(run, &back); diff != "" {
 				t.Errorf("JSON loses something (-written +read):\n%s", diff)
+			}
+			if v := run.Verification; (v.FailedButExecuted != nil) != ledger.Counted {
+				t.Errorf("executions must be counted exactly for a library: %+v", v)
 			}
 			if strings.Contains(object.String(), "lostWrites") != (ledger.Unread == "" && ledger.Acked > 0) {
 				t.Errorf("lostWrites must be present exactly if the number is known:\n%s", object.String())

@@ -98,8 +98,10 @@ var (
 		Floor:  0.1,
 		Margin: Margin{Relative: 0.25, Absolute: 1},
 	}
-	LostWrites   = Figure{Name: "lostWrites", Counted: true}
-	LostRequests = Figure{
+	LostWrites        = Figure{Name: "lostWrites", Counted: true}
+	FailedButExecuted = Figure{Name: "failedButExecuted", Counted: true}
+	ExecutedTwice     = Figure{Name: "executedTwice", Counted: true}
+	LostRequests      = Figure{
 		Name:   "lostRequests",
 		Floor:  1,
 		Margin: Margin{Relative: 0.25},
@@ -118,16 +120,16 @@ var (
 
 // Text is a value in its unit.
 func (f Figure) Text(v float64) string {
-	switch f.Name {
-	case Throughput.Name:
+	switch {
+	case f.Name == Throughput.Name:
 		return format.Rate(v) + "/s"
-	case ErrorRate.Name:
+	case f.Name == ErrorRate.Name:
 		return format.Share(v)
-	case LostWrites.Name, LostRequests.Name:
+	case f.Counted, f.Name == LostRequests.Name:
 		return fmt.Sprintf("%.0f", v)
-	case MaxCPU.Name:
+	case f.Name == MaxCPU.Name:
 		return fmt.Sprintf("%.3g cores", v)
-	case MaxMemory.Name:
+	case f.Name == MaxMemory.Name:
 		return fmt.Sprintf("%.1fMi", v/(1<<20))
 	}
 	return format.Duration(time.Duration(v * float64(time.Second)))
@@ -137,7 +139,7 @@ func (f Figure) Text(v float64) string {
 func Figures() []Figure {
 	return []Figure{
 		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ProbeOutage, RecoveryTime,
-		LostWrites, LostRequests, MaxCPU, MaxMemory,
+		LostWrites, FailedButExecuted, ExecutedTwice, LostRequests, MaxCPU, MaxMemory,
 	}
 }
 

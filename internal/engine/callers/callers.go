@@ -30,6 +30,7 @@ type Callers struct {
 	Count int64 // goroutines
 	// Timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
 	Timeout time.Duration
+	Ledger  *Ledger // nil if there is none
 	gaps    *gaps.Shared
 	heart   clock.Heartbeat
 	make    func(number, of int64) workload.Caller // set by Open
@@ -165,6 +166,7 @@ func (c *Callers) Start(ctx context.Context, group *sync.WaitGroup) error {
 			timeout: c.Timeout,
 			of:      c,
 		}
+		one.library, _ = one.caller.(*libraryCaller)
 		group.Go(func() {
 			if due != nil {
 				one.serveArrivals(operating, due)
@@ -257,6 +259,7 @@ type caller struct {
 	run     *load.State
 	stripe  *interval.Stripe
 	caller  workload.Caller
+	library *libraryCaller // the same if it is that of a library, otherwise nil
 	number  int64
 	tally   []uint64
 	timeout time.Duration // of an operation; 0 = none
@@ -264,8 +267,28 @@ type caller struct {
 
 func (c *caller) serveArrivals(ctx context.Context, due <-chan arrival) {
 	for a := range due {
-		c.call(ctx, c.run.OpOf(a.number), c.number, a.due)
+		c.call(ctx, c.opOf(a), c.number, a.due)
 	}
+}
+
+// opOf is the operation of an arrival.
+func (c *caller) opOf(a arrival) int {
+	if l := c.of.Ledger; l != nil && c.run.IsLedgerWrite(c.run.Arrival(a.number)) {
+		if c.library.write = l.next(a.due); c.library.write != nil {
+			return c.run.LedgerOp()
+		}
+	}
+	return c.run.UnledgeredOp(a.number)
+}
+
+// pick is the operation of the next request of a closed loop.
+func (c *caller) pick(now int64) int {
+	if l := c.of.Ledger; l != nil {
+		if c.library.write = l.nextOfUsers(c.run, now); c.library.write != nil {
+			return c.run.LedgerOp()
+		}
+	}
+	return c.run.Pick(c.caller, now)
 }
 
 func (c *caller) serveUsers(ctx context.Context, u *pace.Users) {
@@ -292,7 +315,7 @@ func (c *caller) serveUsers(ctx context.Context, u *pace.Users) {
 		if c.run.Budget.Claim(1) == 0 {
 			return
 		}
-		c.call(ctx, c.run.Pick(c.caller, now), t.User, -1)
+		c.call(ctx, c.pick(now), t.User, -1)
 		u.Schedule(t, c.run.Now()+u.Think)
 	}
 }
@@ -343,8 +366,17 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 		s.Missed(op, 1)
 	}
 	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at, read)
-	if one, ok := c.caller.(*libraryCaller); ok {
-		one.note()
+	if c.library != nil {
+		c.library.note()
+		c.account(&result, at)
+	}
+}
+
+// account records an outcome in the ledger, if there is one.
+func (c *caller) account(result *workload.Result, at int64) {
+	if l := c.of.Ledger; l != nil {
+		l.account(c.library.write, result.Outcome, at)
+		c.library.write = nil
 	}
 }
 

@@ -83,7 +83,12 @@ func (c *Callers) openLibrary(ctx context.Context, kind plan.Topology) error {
 	c.make = func(number, of int64) workload.Caller {
 		source := c.State.Redis.Source(number, of, kind == plan.TopologyCluster)
 		follower, _ := source.(workload.Follower)
-		return &libraryCaller{library: c.library, source: source, follower: follower}
+		return &libraryCaller{
+			library:  c.library,
+			source:   source,
+			follower: follower,
+			ledger:   c.Ledger,
+		}
 	}
 	return nil
 }
@@ -354,6 +359,8 @@ type libraryCaller struct {
 	*library
 	source   workload.Source
 	follower workload.Follower // nil if no operation has several round trips
+	ledger   *Ledger           // nil if there is none
+	write    *write            // that the next call is; nil if it is none
 	out      []byte
 	last     wire.Outcome // that has not been noted; without an ID there is none
 }
@@ -369,10 +376,8 @@ func (l *libraryCaller) Call(
 	ctx context.Context, op int, user int64, tally []uint64,
 ) workload.Result {
 	r := workload.Request{User: user}
-	l.source.Draw(op, &r)
-	var replies int
-	l.out, replies = l.source.Append(l.out[:0], &r)
-	follows := l.follower != nil && l.follower.Follows(op)
+	replies := l.encode(op, &r)
+	follows := l.write == nil && l.follower != nil && l.follower.Follows(op)
 	result := workload.Result{Slot: r.Slot}
 	for {
 		result.BytesOut += len(l.out)
@@ -415,6 +420,17 @@ func (l *libraryCaller) Call(
 			return result
 		}
 	}
+}
+
+// encode encodes the first round trip of a request and returns how many replies it has.
+func (l *libraryCaller) encode(op int, r *workload.Request) (replies int) {
+	if w := l.write; w != nil {
+		l.out, r.Slot = l.ledger.book.Append(l.out[:0], w.shard, w.number), l.ledger.slot(w)
+		return 1
+	}
+	l.source.Draw(op, r)
+	l.out, replies = l.source.Append(l.out[:0], r)
+	return replies
 }
 
 // fail makes the result that of a request that has failed.

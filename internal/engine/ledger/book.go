@@ -30,6 +30,9 @@ type Options struct {
 	// Unique writes a separate key for each number instead of a bit: if keys may be evicted, a bitmap
 	// would be lost as a whole.
 	Unique bool
+	// Counted has the server count how often it executes each write, in a byte instead of a bit, or in
+	// the key: client libraries may send a request more than once.
+	Counted bool
 	// Shards is the number of shards, at least 1. ShardOf returns the shard that serves a hash slot,
 	// below 0 for none; nil if there is only one.
 	Shards  int
@@ -39,10 +42,11 @@ type Options struct {
 // Book is one event loop's ledger. Only that loop's goroutine may use it; others may read it once
 // the loop has ended.
 type Book struct {
-	unique bool
-	left   uint64 // number of writes until the book is full
-	pages  []page
-	errors errorLog
+	unique  bool
+	counted bool
+	left    uint64 // number of writes until the book is full
+	pages   []page
+	errors  errorLog
 }
 
 // page is the ledger of one shard. Bits are in the order of Redis: the first is the highest bit of
@@ -50,7 +54,7 @@ type Book struct {
 type page struct {
 	key           string
 	slot          uint16
-	head          []byte // the encoded command up to the number
+	write         encoding
 	next          uint64
 	acked, failed []byte
 	blocks        []block // ascending
@@ -68,22 +72,21 @@ type block struct {
 // contain a hash tag, which maps all keys to one slot.
 func NewBook(o Options) (*Book, error) {
 	b := &Book{
-		unique: o.Unique,
-		left:   maxWrites,
-		pages:  make([]page, max(o.Shards, 1)),
+		unique:  o.Unique,
+		counted: o.Counted,
+		left:    maxWrites,
+		pages:   make([]page, max(o.Shards, 1)),
 	}
 	keys, err := shardKeys(o.keyBase(), len(b.pages), o.ShardOf)
 	if err != nil {
 		return nil, err
 	}
 	for i, key := range keys {
-		p := page{key: key, slot: topology.SlotOf([]byte(key))}
-		if o.Unique {
-			p.head = []byte("*3\r\n$3\r\nSET\r\n$")
-		} else {
-			p.head = fmt.Appendf(nil, "*4\r\n$6\r\nSETBIT\r\n$%d\r\n%s\r\n$", len(key), key)
+		b.pages[i] = page{
+			key:   key,
+			slot:  topology.SlotOf([]byte(key)),
+			write: b.encodingOf(key),
 		}
-		b.pages[i] = p
 	}
 	return b, nil
 }
@@ -130,7 +133,7 @@ func (b *Book) Shards() int {
 	return len(b.pages)
 }
 
-// Key is the bitmap's key; with Unique the prefix of each key.
+// Key is the key of the bits or counts; with Unique the prefix of each key.
 func (b *Book) Key(shard int) string {
 	return b.pages[shard].key
 }
@@ -161,22 +164,47 @@ func (b *Book) Next(shard int, at int64) (n uint64, ok bool) {
 	return n, true
 }
 
-// Append encodes write n: a command with one reply, :0 or :1, or +OK with Unique. It is idempotent.
-func (b *Book) Append(dst []byte, shard int, n uint64) []byte {
-	p := &b.pages[shard]
-	dst = append(dst, p.head...)
-	digits := digitsOf(n)
-	if b.unique {
-		dst = strconv.AppendInt(dst, int64(len(p.key)+1+digits), 10)
-		dst = append(dst, '\r', '\n')
-		dst = append(dst, p.key...)
-		dst = append(dst, ':')
-	} else {
-		dst = strconv.AppendInt(dst, int64(digits), 10)
-		dst = append(dst, '\r', '\n')
+// encoding is the command of a page's writes: all but the number.
+type encoding struct {
+	head   []byte // up to the length of the word with the number
+	before string // the beginning of that word
+	tail   string // what follows the number
+}
+
+func (b *Book) encodingOf(key string) encoding {
+	const one = "\r\n$1\r\n1\r\n"
+	switch {
+	case b.unique && b.counted:
+		return encoding{head: []byte("*2\r\n$4\r\nINCR\r\n$"), before: key + ":", tail: "\r\n"}
+	case b.unique:
+		return encoding{head: []byte("*3\r\n$3\r\nSET\r\n$"), before: key + ":", tail: one}
+	case b.counted:
+		return encoding{
+			head: fmt.Appendf(nil, "*8\r\n$8\r\nBITFIELD\r\n$%d\r\n%s\r\n$8\r\nOVERFLOW\r\n$3\r\nSAT\r\n"+
+				"$6\r\nINCRBY\r\n$2\r\nu8\r\n$", len(key), key),
+			before: "#",
+			tail:   one,
+		}
 	}
+	return encoding{
+		head: fmt.Appendf(nil, "*4\r\n$6\r\nSETBIT\r\n$%d\r\n%s\r\n$", len(key), key),
+		tail: one,
+	}
+}
+
+func (e *encoding) append(dst []byte, n uint64, tail string) []byte {
+	dst = append(dst, e.head...)
+	dst = strconv.AppendInt(dst, int64(len(e.before)+digitsOf(n)), 10)
+	dst = append(dst, '\r', '\n')
+	dst = append(dst, e.before...)
 	dst = strconv.AppendUint(dst, n, 10)
-	return append(dst, "\r\n$1\r\n1\r\n"...)
+	return append(dst, tail...)
+}
+
+// Append encodes write n: a command with one reply. It is idempotent unless it is counted.
+func (b *Book) Append(dst []byte, shard int, n uint64) []byte {
+	e := &b.pages[shard].write
+	return e.append(dst, n, e.tail)
 }
 
 // Settle records the outcome of write n at an instant. Acked and Failed are final.
@@ -224,20 +252,23 @@ func (b *Book) Erred(at int64) {
 	b.errors.add(at)
 }
 
-// AppendExtend encodes a command with one reply (an integer) that extends a shard's bitmap for the
-// given number of writes, so that none of them has to grow it. It must not be sent during the load.
-// With Unique it encodes nothing.
+// AppendExtend encodes a command with one reply that extends a shard's key for the given number of
+// writes, so that none of them has to grow it. It must not be sent during the load. With Unique it
+// encodes nothing.
 func (b *Book) AppendExtend(dst []byte, shard int, writes uint64) []byte {
 	if b.unique {
 		return dst
 	}
 	last := max(min(writes, maxWrites), 1) - 1
-	p := &b.pages[shard]
-	dst = append(dst, p.head...)
-	dst = strconv.AppendInt(dst, int64(digitsOf(last)), 10)
-	dst = append(dst, '\r', '\n')
-	dst = strconv.AppendUint(dst, last, 10)
-	return append(dst, "\r\n$1\r\n0\r\n"...)
+	return b.pages[shard].write.append(dst, last, "\r\n$1\r\n0\r\n")
+}
+
+// bytesOfEight is how much of a shard's key eight writes take, without Unique.
+func (b *Book) bytesOfEight() int {
+	if b.counted {
+		return 8
+	}
+	return 1
 }
 
 func digitsOf(n uint64) int {

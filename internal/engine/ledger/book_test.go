@@ -91,22 +91,32 @@ func TestShardsThatKeysCannotDistinguish(t *testing.T) {
 }
 
 func TestEncoding(t *testing.T) {
-	bitmap := newBook(t, Options{Prefix: "rq:", Run: "r", Writer: 3})
-	unique := newBook(t, Options{Prefix: "rq:", Run: "r", Writer: 3, Unique: true})
-	for _, n := range []uint64{0, 9, 10, 99, 100, 12345678} {
-		number := strconv.FormatUint(n, 10)
-		if got := strings.Join(words(t, bitmap.Append(nil, 0, n)), " "); got != "SETBIT "+bitmap.Key(0)+" "+number+" 1" {
-			t.Errorf("write %d of the bitmap is %s", n, got)
+	for _, row := range []struct {
+		unique, counted bool
+		write, extend   string // KEY and <n> are replaced
+	}{
+		{false, false, "SETBIT KEY <n> 1", "SETBIT KEY 999 0"},
+		{true, false, "SET KEY:<n> 1", ""},
+		{false, true, "BITFIELD KEY OVERFLOW SAT INCRBY u8 #<n> 1", "BITFIELD KEY OVERFLOW SAT INCRBY u8 #999 0"},
+		{true, true, "INCR KEY:<n>", ""},
+	} {
+		b := newBook(t, Options{Prefix: "rq:", Run: "r", Writer: 3, Unique: row.unique, Counted: row.counted})
+		for _, n := range []uint64{0, 9, 10, 99, 100, 12345678} {
+			want := strings.NewReplacer("KEY", b.Key(0), "<n>", strconv.FormatUint(n, 10)).Replace(row.write)
+			if got := strings.Join(words(t, b.Append(nil, 0, n)), " "); got != want {
+				t.Errorf("%+v: write %d is %s", row, n, got)
+			}
 		}
-		if got := strings.Join(words(t, unique.Append(nil, 0, n)), " "); got != "SET "+unique.Key(0)+":"+number+" 1" {
-			t.Errorf("write %d of the unique keys is %s", n, got)
+		extend := b.AppendExtend(nil, 0, 1000)
+		if row.extend == "" {
+			if len(extend) != 0 {
+				t.Errorf("%+v: %q", row, extend)
+			}
+			continue
 		}
-	}
-	if got := strings.Join(words(t, bitmap.AppendExtend(nil, 0, 1000)), " "); got != "SETBIT "+bitmap.Key(0)+" 999 0" {
-		t.Errorf("the bitmap is extended by %s", got)
-	}
-	if got := unique.AppendExtend(nil, 0, 1000); len(got) != 0 {
-		t.Errorf("%q", got)
+		if got := strings.Join(words(t, extend), " "); got != strings.ReplaceAll(row.extend, "KEY", b.Key(0)) {
+			t.Errorf("%+v: extended by %s", row, got)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ const (
 	turnBytes = 16 << 10
 )
 
-// Checker finds lost writes during a load. It reads the bitmaps from the primaries over connections
+// Checker finds lost writes during a load. It reads the keys from the primaries over connections
 // of its own, a bounded part of each at a time: GETRANGE costs a server less than BITCOUNT. What
 // was acknowledged before a check and is absent is lost at that moment, which bits that are present
 // for another reason can only hide.
@@ -61,6 +61,7 @@ type Checker struct {
 type checkedPage struct {
 	*page
 	book  int
+	bytes int    // of the key for a byte of the bitmap
 	seen  int    // length of the bitmap at the last check that could read it
 	turn  int    // where the next part that is read in turn begins
 	known []byte // the lost writes that were found, as a bitmap
@@ -123,7 +124,7 @@ func (c *Checker) begin() {
 	c.open = map[string]*redis.Conn{}
 	for i, b := range c.Books {
 		for shard := range b.pages {
-			c.pages = append(c.pages, &checkedPage{page: &b.pages[shard], book: i})
+			c.pages = append(c.pages, &checkedPage{page: &b.pages[shard], book: i, bytes: b.bytesOfEight()})
 		}
 	}
 }
@@ -250,8 +251,8 @@ func (c *Checker) readAll(
 func (c *Checker) read(ctx context.Context, n Node, conn *redis.Conn, parts []*part) error {
 	request := resp.AppendCommand(nil, "INFO", "replication")
 	for _, one := range parts {
-		request = resp.AppendCommand(request, "GETRANGE", one.page.key, strconv.Itoa(one.from),
-			strconv.Itoa(one.from+len(one.acked)-1))
+		from, to := one.span()
+		request = resp.AppendCommand(request, "GETRANGE", one.page.key, strconv.Itoa(from), strconv.Itoa(to-1))
 	}
 	values, err := conn.Exchange(ctx, resp.AppendCommand(request, "INFO"), len(parts)+2)
 	if err != nil {
@@ -271,15 +272,32 @@ func (c *Checker) read(ctx context.Context, n Node, conn *redis.Conn, parts []*p
 	}
 	c.Audit.evictions.add(after, false, false)
 	for i, one := range parts {
-		text := values[i+1].Text
-		if len(text) > len(one.acked) {
+		text, from, to := values[i+1].Text, 0, 0
+		if from, to = one.span(); len(text) > to-from {
 			return fmt.Errorf("%s replied to GETRANGE with %d bytes instead of %d", n.Address, len(text),
-				len(one.acked))
+				to-from)
 		}
-		// beyond the end of the string all bits are zero
-		one.present = append([]byte(text), make([]byte, len(one.acked)-len(text))...)
+		one.note(text)
 	}
 	return nil
+}
+
+// span is the part of the key that holds a part of the page.
+func (p *part) span() (from, to int) {
+	return p.from * p.page.bytes, (p.from + len(p.acked)) * p.page.bytes
+}
+
+// note takes over what the primary had: beyond the end of its string all is zero.
+func (p *part) note(text string) {
+	p.present = make([]byte, len(p.acked))
+	if p.page.bytes == 1 {
+		copy(p.present, text)
+		return
+	}
+	found := contents{bits: p.present}
+	for i := range len(text) {
+		found.put(uint64(i), int64(text[i]))
+	}
 }
 
 // samePrimaries reports whether two layouts name the same primaries of all parts.

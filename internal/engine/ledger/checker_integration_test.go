@@ -365,3 +365,23 @@ func BenchmarkCheck(b *testing.B) {
 	b.ReportMetric(float64(executed)/float64(b.N), "server-ns/op")
 	b.ReportMetric(float64(locked.Nanoseconds())/float64(b.N*writers), "locked-ns/writer")
 }
+
+// Of counts the check finds exactly the planted loss, of old writes as well.
+func TestCheckOfCounts(t *testing.T) { redistest.Each(t, testCheckOfCounts) }
+
+func testCheckOfCounts(t *testing.T) {
+	t.Parallel()
+	d := redistest.SharedReplication(t, 1)
+	w := newWorldOf(t, 2, of(d), true)
+	c := w.check()
+	w.load()
+	w.writes(2000)
+	w.settled()
+	c.expect("before a loss", 0)
+	planted := plant(w, d.Primary, 97)
+	c.follow("the planted loss", func() bool { return c.total() >= planted })
+	c.expect("after it", planted)
+	if r := w.verify(); r.Lost != planted || r.ExecutedTwice != 0 {
+		t.Errorf("%d lost, want %d; %d executed twice", r.Lost, planted, r.ExecutedTwice)
+	}
+}

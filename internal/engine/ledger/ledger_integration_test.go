@@ -37,19 +37,27 @@ func testCleanRunsLoseNothing(t *testing.T) {
 	}
 }
 
+// lose deletes a write of a writer on the server.
+func (w *world) lose(s *redistest.Server, writer int, n uint64) {
+	b := w.books[writer]
+	switch {
+	case b.unique:
+		s.Do("del", b.Key(0)+":"+strconv.FormatUint(n, 10))
+	case b.counted:
+		s.Do("setrange", b.Key(0), n, "\x00")
+	default:
+		s.Do("setbit", b.Key(0), n, 0)
+	}
+}
+
 // plant deletes every step-th acknowledged write of each writer on the server, and returns their number.
 func plant(w *world, s *redistest.Server, step int) (planted uint64) {
 	for writer, shards := range w.acked {
-		b := w.books[writer]
 		for n := range shards[0] {
 			if n%uint64(step) != 0 {
 				continue
 			}
-			if b.unique {
-				s.Do("del", b.Key(0)+":"+strconv.FormatUint(n, 10))
-			} else {
-				s.Do("setbit", b.Key(0), n, 0)
-			}
+			w.lose(s, writer, n)
 			planted++
 		}
 	}
@@ -75,6 +83,62 @@ func testPlantedLossIsFoundExactly(t *testing.T) {
 			}
 			if r.FirstLost < 0 || r.LastLost <= r.FirstLost || r.LastLost > w.now() || r.Errors != 0 {
 				t.Errorf("window %d to %d, %d errors", r.FirstLost, r.LastLost, r.Errors)
+			}
+			if left := d.Primary.Do("dbsize"); left != int64(0) {
+				t.Errorf("%v keys are left", left)
+			}
+		})
+	}
+}
+
+// Writes that the server executed once more, or 300 times more, are counted exactly, as is what was lost.
+func TestExecutionsAreCounted(t *testing.T) { redistest.Each(t, testExecutionsAreCounted) }
+
+func testExecutionsAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]string{"bytes": "noeviction", "keys": "allkeys-lru"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := redistest.NewReplication(t, 1, redistest.Options{Config: []string{"maxmemory-policy " + policy}})
+			w := newWorldOf(t, 2, of(d), true)
+			w.load()
+			w.writes(1000)
+			w.settled()
+			conn := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return dial(ctx, d.Primary.Address(), false) })
+			defer conn.Close()
+			planted := uint64(0)
+			for writer, shards := range w.acked {
+				for n := range shards[0] {
+					again := 0
+					switch {
+					case n%89 == 1:
+						again = 1
+					case n%499 == 2:
+						again = 300 // more than a byte can count
+					}
+					if again == 0 {
+						continue
+					}
+					planted++
+					var request []byte
+					for range again {
+						request = w.books[writer].Append(request, 0, n)
+					}
+					if _, err := conn.Exchange(t.Context(), request, again); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			lost := uint64(0)
+			for _, n := range []uint64{0, 8, 16} { // of the first writer: none was executed again
+				if w.acked[0][0][n] {
+					lost++
+					w.lose(d.Primary, 0, n)
+				}
+			}
+			r := w.verify()
+			if planted == 0 || r.ExecutedTwice != planted || r.Lost != lost || !r.Counted || r.Unique != (name == "keys") {
+				t.Errorf("%d executed twice, %d were planted; %d lost, %d were planted: %+v", r.ExecutedTwice, planted, r.Lost, lost, r)
 			}
 			if left := d.Primary.Do("dbsize"); left != int64(0) {
 				t.Errorf("%v keys are left", left)

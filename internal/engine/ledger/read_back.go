@@ -45,7 +45,10 @@ func (r *reading) page(ctx context.Context, b *Book, shard int) {
 		r.result.Unread = fmt.Sprintf("failed to read key %s back: %v", p.key, err)
 		return
 	}
-	r.account(p, present)
+	if b.counted {
+		r.result.ExecutedTwice += present.repeated
+	}
+	r.account(p, present.bits)
 	for _, n := range r.layout.Nodes {
 		if n.Shard != primary.Shard || n.Primary || r.late[n.Address] != "" {
 			continue
@@ -58,7 +61,7 @@ func (r *reading) page(ctx context.Context, b *Book, shard int) {
 		}
 		missing := r.replicaMissing[n.Address]
 		for i, acked := range p.acked {
-			missing += uint64(bits.OnesCount8(acked & present[i] &^ there[i]))
+			missing += uint64(bits.OnesCount8(acked & present.bits[i] &^ there.bits[i]))
 		}
 		r.replicaMissing[n.Address] = missing
 	}
@@ -128,7 +131,7 @@ func (r *reading) lost(l record.Loss) {
 // error, as the slot may have moved.
 func (r *reading) readPrimary(
 	ctx context.Context, b *Book, p *page,
-) (primary Node, present []byte, err error) {
+) (primary Node, present contents, err error) {
 	for range readTries {
 		primary, err = r.layout.primary(r.layout.shardOf(p.slot))
 		if err == nil {
@@ -137,25 +140,54 @@ func (r *reading) readPrimary(
 			}
 		}
 		if !r.audit.Wait(ctx, pollEvery) {
-			return primary, nil, context.Cause(ctx)
+			return primary, present, context.Cause(ctx)
 		}
 		layout, discoverErr := r.audit.Discover(ctx)
 		if discoverErr == nil {
 			r.layout = layout
 		}
 	}
-	return primary, nil, err
+	return primary, present, err
 }
 
-// read returns which numbers of a page are present at a node, as a bitmap like page.acked.
-func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) ([]byte, error) {
-	if b.unique {
-		return r.readKeys(ctx, p, n)
+// contents are what a node has of a page.
+type contents struct {
+	bits     []byte // the numbers that are present, as a bitmap like page.acked
+	repeated uint64 // numbers that were counted more than once
+}
+
+func (c *contents) put(n uint64, count int64) {
+	if count > 0 {
+		c.bits[n/8] |= 0x80 >> (n % 8)
 	}
-	present := make([]byte, 0, len(p.acked))
-	for len(present) < len(p.acked) {
-		end := min(len(present)+chunkBytes, len(p.acked))
-		request := resp.AppendCommand(nil, "GETRANGE", p.key, strconv.Itoa(len(present)),
+	if count > 1 {
+		c.repeated++
+	}
+}
+
+// read returns what a node has of a page.
+func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) (contents, error) {
+	switch {
+	case b.unique:
+		return r.readKeys(ctx, p, n)
+	case !b.counted:
+		bitmap, err := r.readString(ctx, p.key, len(p.acked), n)
+		return contents{bits: bitmap}, err
+	}
+	counts, err := r.readString(ctx, p.key, int(p.next), n)
+	found := contents{bits: make([]byte, len(p.acked))}
+	for i, count := range counts {
+		found.put(uint64(i), int64(count))
+	}
+	return found, err
+}
+
+// readString reads the first bytes of a key. Beyond the end of its string all are zero.
+func (r *reading) readString(ctx context.Context, key string, size int, n Node) ([]byte, error) {
+	text := make([]byte, 0, size)
+	for len(text) < size {
+		end := min(len(text)+chunkBytes, size)
+		request := resp.AppendCommand(nil, "GETRANGE", key, strconv.Itoa(len(text)),
 			strconv.Itoa(end-1))
 		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil, request, 1)
 		switch {
@@ -163,41 +195,44 @@ func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) ([]byte, e
 			return nil, err
 		case values[0].IsError():
 			return nil, replyError(n, values[0])
-		case len(values[0].Text) > end-len(present):
+		case len(values[0].Text) > end-len(text):
 			return nil, fmt.Errorf("%s replied to GETRANGE with %d bytes instead of %d", n.Address,
-				len(values[0].Text), end-len(present))
+				len(values[0].Text), end-len(text))
 		}
-		present = append(present, values[0].Text...)
-		// beyond the end of the string all bits are zero
-		present = append(present, make([]byte, end-len(present))...)
+		text = append(text, values[0].Text...)
+		text = append(text, make([]byte, end-len(text))...)
 	}
-	return present, nil
+	return text, nil
 }
 
 // readKeys is read for unique keys.
-func (r *reading) readKeys(ctx context.Context, p *page, n Node) ([]byte, error) {
-	present := make([]byte, len(p.acked))
+func (r *reading) readKeys(ctx context.Context, p *page, n Node) (contents, error) {
+	found := contents{bits: make([]byte, len(p.acked))}
 	for from := uint64(0); from < p.next; from += keysAtOnce {
 		to := min(from+keysAtOnce, p.next)
 		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil,
 			resp.AppendCommand(nil, keyWords("MGET", p.key, from, to)...), 1)
 		switch {
 		case err != nil:
-			return nil, err
+			return found, err
 		case values[0].IsError():
-			return nil, replyError(n, values[0])
+			return found, replyError(n, values[0])
 		case uint64(len(values[0].Items)) != to-from:
-			return nil, fmt.Errorf("%s replied to MGET of %d keys with %d values", n.Address, to-from,
+			return found, fmt.Errorf("%s replied to MGET of %d keys with %d values", n.Address, to-from,
 				len(values[0].Items))
 		}
 		for i, v := range values[0].Items {
-			if v.Type != '_' {
-				number := from + uint64(i)
-				present[number/8] |= 0x80 >> (number % 8)
+			if v.Type == '_' {
+				continue
 			}
+			count, err := strconv.ParseInt(v.Text, 10, 64)
+			if err != nil {
+				count = 1 // somebody else wrote to it
+			}
+			found.put(from+uint64(i), count)
 		}
 	}
-	return present, nil
+	return found, nil
 }
 
 // conclude adds the figures over all pages, and deletes the keys.

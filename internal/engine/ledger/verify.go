@@ -42,6 +42,7 @@ func (a *Audit) Verify(
 	for _, b := range books {
 		total += len(b.pages)
 		r.Unique = r.Unique || b.unique
+		r.Counted = r.Counted || b.counted
 	}
 	reader := reading{
 		audit:          a,

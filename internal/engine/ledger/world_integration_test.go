@@ -47,6 +47,12 @@ func dial(ctx context.Context, address string, readReplica bool) (net.Conn, erro
 // newWorld creates the ledgers of some writers.
 func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 	t.Helper()
+	return newWorldOf(t, writers, layout, false)
+}
+
+// newWorldOf is newWorld whose servers count how often they execute each write, or not.
+func newWorldOf(t *testing.T, writers int, layout func() (Layout, error), counted bool) *world {
+	t.Helper()
 	w := &world{
 		t: t, began: time.Now(), layout: layout, within: 20 * time.Second, stop: make(chan struct{}),
 		n: make([]atomic.Int64, writers), locks: make([]sync.Mutex, writers),
@@ -71,6 +77,7 @@ func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 				Run:     strconv.FormatInt(w.began.UnixNano(), 36),
 				Writer:  i,
 				Unique:  unique,
+				Counted: counted,
 				Shards:  shards,
 				ShardOf: l.ShardOf,
 			}))

@@ -36,12 +36,13 @@ func Verification(v *result.Verification) *report.Section {
 			Detail: report.Count(v.UnknownPresent) + " of them were found",
 		},
 		{Name: "Failed", Value: report.Count(v.Failed)},
-		{
-			Name:   "Replicas read",
-			Value:  report.Count(v.Replicas),
-			Detail: report.Count(v.ReplicaMissing) + " missing at the worst",
-		},
 	}
+	sec.Facts = append(sec.Facts, executions(v)...)
+	sec.Facts = append(sec.Facts, report.Fact{
+		Name:   "Replicas read",
+		Value:  report.Count(v.Replicas),
+		Detail: report.Count(v.ReplicaMissing) + " missing at the worst",
+	})
 	// the status does not have when
 	lost := v.LostWrites()
 	if lost != nil && lost.AtMost > 0 && v.LastLost > 0 {
@@ -73,6 +74,25 @@ func Verification(v *result.Verification) *report.Section {
 	}
 	sec.Note = v.Settings
 	return sec
+}
+
+// executions is how often the server executed what a library sent; nil if it did not count that.
+func executions(v *result.Verification) (facts []report.Fact) {
+	if n := v.FailedButExecuted; n != nil {
+		facts = append(facts, report.Fact{
+			Name:   "Failed but executed",
+			Value:  report.Count(*n),
+			Detail: "the application saw an error, and the write is there",
+		})
+	}
+	if n := v.ExecutedTwice; n != nil {
+		facts = append(facts, report.Fact{
+			Name:   "Executed twice",
+			Value:  report.Count(*n),
+			Detail: "or more often: the library sent them again",
+		})
+	}
+	return facts
 }
 
 // bounds is a number, or what it is between.

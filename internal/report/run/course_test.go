@@ -161,6 +161,21 @@ func TestLedgerAsText(t *testing.T) {
 			},
 			[]string{"70–100", "70 to 100 of 1,000 were lost: Redis may have evicted the others that are absent.\n"},
 		},
+		"executed twice": {
+			&record.Ledger{
+				Acked:          600,
+				Failed:         4,
+				Unknown:        9,
+				UnknownPresent: 5,
+				FailedPresent:  1,
+				Counted:        true,
+				ExecutedTwice:  50,
+			},
+			[]string{
+				"Failed but executed  6 (the application saw an error, and the write is there)",
+				"Executed twice       50 (or more often: the library sent them again)",
+			},
+		},
 		"unread": {
 			&record.Ledger{Acked: 10, Lost: 10, Unread: "no primary"},
 			[]string{"How many were lost is not known: no primary.", "Lost writes     not measured"},

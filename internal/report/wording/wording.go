@@ -35,7 +35,15 @@ var words = map[string]Figure{
 		"Recovery", "the recovery",
 		"from the injection until the throughput holds",
 	},
-	compare.LostWrites.Name:   {"Lost writes", "lost writes", "acknowledged, and not found"},
+	compare.LostWrites.Name: {"Lost writes", "lost writes", "acknowledged, and not found"},
+	compare.FailedButExecuted.Name: {
+		"Failed but executed", "the writes that failed but were executed",
+		"ledger writes of a library that failed, and were found",
+	},
+	compare.ExecutedTwice.Name: {
+		"Executed twice", "the writes executed twice",
+		"ledger writes of a library, counted by the server",
+	},
 	compare.LostRequests.Name: {"Lost requests", "the lost requests", "successes that are missing"},
 	compare.MaxCPU.Name:       {"CPU", "the CPU of Redis", "most of a Redis server"},
 	compare.MaxMemory.Name:    {"Memory", "the memory of Redis", "most of a Redis server"},

@@ -91,6 +91,7 @@ func init() {
 		"MSET":     {3, true, false, mset},
 		"INCR":     {2, true, false, incr},
 		"SETBIT":   {4, true, false, setbit},
+		"BITFIELD": {2, true, false, bitfield},
 		"GETBIT":   {3, false, false, getbit},
 		"BITCOUNT": {2, false, false, bitcount},
 		"GETRANGE": {4, false, false, getrange},
@@ -285,6 +286,25 @@ func setbit(c *session, out []byte, words []string) []byte {
 	e.value = string(b)
 	c.process.keys[words[1]] = e
 	return number(out, int(min(old, 1)))
+}
+
+// bitfield has the one form that ledgers use: KEY OVERFLOW SAT INCRBY u8 #N COUNT.
+func bitfield(c *session, out []byte, words []string) []byte {
+	if len(words) != 8 || !strings.EqualFold(strings.Join(words[2:6], " "), "OVERFLOW SAT INCRBY u8") {
+		return fail(out, "ERR syntax error")
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(words[6], "#"))
+	by, err2 := strconv.Atoi(words[7])
+	if err != nil || err2 != nil || words[6][0] != '#' {
+		return fail(out, "ERR bit offset is not an integer or out of range")
+	}
+	e, _ := c.process.find(words[1])
+	b := make([]byte, max(len(e.value), n+1))
+	copy(b, e.value)
+	b[n] = byte(min(int(b[n])+by, 255))
+	e.value = string(b)
+	c.process.keys[words[1]] = e
+	return number(head(out, '*', 1), int(b[n]))
 }
 
 func getbit(c *session, out []byte, words []string) []byte {
