@@ -121,7 +121,7 @@ func TestVerificationOfEvictedKeys(t *testing.T) {
 func TestExecutionsOfALibrary(t *testing.T) {
 	for _, acked := range []uint64{0, 600} {
 		v := verified(&record.Ledger{
-			Acked: acked, Failed: 4, Unknown: 9, UnknownPresent: 5, FailedPresent: 1, Counted: true, ExecutedTwice: 50,
+			Acked: acked, Failed: 4, Unknown: 9, UnknownPresent: 5, FailedPresent: 1, ExecutedTwice: new(uint64(50)),
 		}).Test.Status.Verification
 		back := digest.VerificationOf(v, t0)
 		if *v.FailedButExecuted != 6 || *v.ExecutedTwice != 50 || *back.FailedButExecuted != 6 || *back.ExecutedTwice != 50 {

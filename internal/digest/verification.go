@@ -109,9 +109,9 @@ func Ledger(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 			AtMost:  l.Lost,
 		})
 	}
-	if l.Unread == "" && l.Counted {
+	if l.Unread == "" && l.ExecutedTwice != nil {
 		v.FailedButExecuted = new(int64(l.UnknownPresent + l.FailedPresent))
-		v.ExecutedTwice = new(int64(l.ExecutedTwice))
+		v.ExecutedTwice = new(int64(*l.ExecutedTwice))
 	}
 	if v.Unread == "" && l.Lost > 0 {
 		v.FirstLost = &metav1.MicroTime{

@@ -127,7 +127,7 @@ func (g *Gap) sane() bool {
 // Check returns an error that wraps codec.ErrCorrupt for figures that no ledger can have.
 func (r *Ledger) Check() error {
 	counts := []uint64{
-		r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.ExecutedTwice, r.Lost,
+		r.Acked, r.Failed, r.Unknown, r.UnknownPresent, r.FailedPresent, r.Lost,
 		r.Errors, r.ReplicaMissing,
 	}
 	instants := []int64{r.FirstLost, r.LastLost, int64(r.Replicas)}
@@ -141,6 +141,9 @@ func (r *Ledger) Check() error {
 	}
 	if d := r.Dual; d != nil {
 		counts, instants = append(counts, d.Writes), append(instants, d.First, d.Last)
+	}
+	if r.ExecutedTwice != nil {
+		counts = append(counts, *r.ExecutedTwice)
 	}
 	for _, e := range r.Evictions {
 		counts = append(counts, e.Keys)

@@ -22,11 +22,8 @@ type Ledger struct {
 	UnknownPresent uint64 `json:"unknownPresent,omitempty"`
 	// of Failed, those found by the read: the server rejected and applied them
 	FailedPresent uint64 `json:"failedPresent,omitempty"`
-	// Counted is whether the servers counted how often they executed each write: those of client
-	// libraries.
-	Counted bool `json:"counted,omitempty"`
-	// executed more than once, of those that Counted
-	ExecutedTwice uint64 `json:"executedTwice,omitempty"`
+	// executed more than once; nil if the servers did not count that, as they do for client libraries
+	ExecutedTwice *uint64 `json:"executedTwice,omitempty"`
 
 	// acknowledged, but absent at the primary; see LostAtLeast
 	Lost uint64 `json:"lost"`
@@ -174,7 +171,18 @@ func (r *Ledger) clone() *Ledger {
 		dual := *r.Dual
 		c.Dual = &dual
 	}
+	if r.ExecutedTwice != nil {
+		c.ExecutedTwice = new(*r.ExecutedTwice)
+	}
 	return &c
+}
+
+// CountExecuted adds writes that were executed more than once.
+func (r *Ledger) CountExecuted(twice uint64) {
+	if r.ExecutedTwice != nil {
+		twice += *r.ExecutedTwice
+	}
+	r.ExecutedTwice = &twice
 }
 
 func (r *Ledger) add(o *Ledger) {
@@ -185,8 +193,9 @@ func (r *Ledger) add(o *Ledger) {
 	r.Unknown += o.Unknown
 	r.UnknownPresent += o.UnknownPresent
 	r.FailedPresent += o.FailedPresent
-	r.Counted = r.Counted || o.Counted
-	r.ExecutedTwice += o.ExecutedTwice
+	if o.ExecutedTwice != nil {
+		r.CountExecuted(*o.ExecutedTwice)
+	}
 	r.Lost += o.Lost
 	r.Errors += o.Errors
 	r.Losses = JoinLosses(append(r.Losses, o.Losses...))

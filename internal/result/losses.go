@@ -173,9 +173,9 @@ func (r *Load) Verified(l *record.Ledger) {
 		Settings:       l.Settings,
 		Unread:         l.Unknowable(),
 	}
-	if l.Unread == "" && l.Counted {
+	if l.Unread == "" && l.ExecutedTwice != nil {
 		v.FailedButExecuted = new(l.UnknownPresent + l.FailedPresent)
-		v.ExecutedTwice = new(l.ExecutedTwice)
+		v.ExecutedTwice = new(*l.ExecutedTwice)
 	}
 	if v.Unread == "" {
 		v.SetLost(Count{AtLeast: l.LostAtLeast(), AtMost: l.Lost})

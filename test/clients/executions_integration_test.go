@@ -121,7 +121,7 @@ func TestExecutions(t *testing.T) {
 		}
 		want := h.account(counts)
 		t.Logf("%d acknowledged, %d failed, %d unknown; %d failed but executed, %d executed twice", got.Acked, got.Failed,
-			got.Unknown, got.UnknownPresent+got.FailedPresent, got.ExecutedTwice)
+			got.Unknown, got.UnknownPresent+got.FailedPresent, *got.ExecutedTwice)
 		if want.Acked == 0 {
 			t.Error("nothing was acknowledged")
 		}
@@ -131,7 +131,6 @@ func TestExecutions(t *testing.T) {
 			Unknown:        got.Unknown,
 			UnknownPresent: got.UnknownPresent,
 			FailedPresent:  got.FailedPresent,
-			Counted:        got.Counted,
 			ExecutedTwice:  got.ExecutedTwice,
 			Lost:           got.Lost,
 		}
@@ -148,7 +147,8 @@ func TestExecutions(t *testing.T) {
 func (h *heard) account(counts map[string]int) record.Ledger {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	sum := record.Ledger{Counted: true}
+	sum := record.Ledger{}
+	sum.CountExecuted(0)
 	for id, words := range h.asked {
 		if !strings.HasPrefix(words, "BITFIELD ") {
 			continue
@@ -173,7 +173,7 @@ func (h *heard) account(counts map[string]int) record.Ledger {
 			}
 		}
 		if executed > 1 {
-			sum.ExecutedTwice++
+			sum.CountExecuted(1)
 		}
 	}
 	return sum

@@ -35,7 +35,7 @@ func TestVerification(t *testing.T) {
 		},
 		"no write": {Failed: 3},
 		"of a library": {
-			Acked: 600, Failed: 4, Unknown: 9, UnknownPresent: 5, FailedPresent: 1, Counted: true, ExecutedTwice: 50,
+			Acked: 600, Failed: 4, Unknown: 9, UnknownPresent: 5, FailedPresent: 1, ExecutedTwice: new(uint64(50)),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestVerification(t *testing.T) {
 			if diff := cmp.Diff(run, &back); diff != "" {
 				t.Errorf("JSON loses something (-written +read):\n%s", diff)
 			}
-			if v := run.Verification; (v.FailedButExecuted != nil) != ledger.Counted {
+			if v := run.Verification; (v.FailedButExecuted != nil) != (ledger.ExecutedTwice != nil) {
 				t.Errorf("executions must be counted exactly for a library: %+v", v)
 			}
 			if strings.Contains(object.String(), "lostWrites") != (ledger.Unread == "" && ledger.Acked > 0) {

@@ -381,7 +381,7 @@ func testCheckOfCounts(t *testing.T) {
 	planted := plant(w, d.Primary, 97)
 	c.follow("the planted loss", func() bool { return c.total() >= planted })
 	c.expect("after it", planted)
-	if r := w.verify(); r.Lost != planted || r.ExecutedTwice != 0 {
-		t.Errorf("%d lost, want %d; %d executed twice", r.Lost, planted, r.ExecutedTwice)
+	if r := w.verify(); r.Lost != planted || *r.ExecutedTwice != 0 {
+		t.Errorf("%d lost, want %d; %d executed twice", r.Lost, planted, *r.ExecutedTwice)
 	}
 }

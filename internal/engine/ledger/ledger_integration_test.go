@@ -137,8 +137,8 @@ func testExecutionsAreCounted(t *testing.T) {
 				}
 			}
 			r := w.verify()
-			if planted == 0 || r.ExecutedTwice != planted || r.Lost != lost || !r.Counted || r.Unique != (name == "keys") {
-				t.Errorf("%d executed twice, %d were planted; %d lost, %d were planted: %+v", r.ExecutedTwice, planted, r.Lost, lost, r)
+			if planted == 0 || *r.ExecutedTwice != planted || r.Lost != lost || r.Unique != (name == "keys") {
+				t.Errorf("%d executed twice, %d were planted; %d lost, %d were planted: %+v", *r.ExecutedTwice, planted, r.Lost, lost, r)
 			}
 			if left := d.Primary.Do("dbsize"); left != int64(0) {
 				t.Errorf("%v keys are left", left)

@@ -46,7 +46,7 @@ func (r *reading) page(ctx context.Context, b *Book, shard int) {
 		return
 	}
 	if b.counted {
-		r.result.ExecutedTwice += present.repeated
+		r.result.CountExecuted(present.repeated)
 	}
 	r.account(p, present.bits)
 	for _, n := range r.layout.Nodes {

@@ -42,7 +42,9 @@ func (a *Audit) Verify(
 	for _, b := range books {
 		total += len(b.pages)
 		r.Unique = r.Unique || b.unique
-		r.Counted = r.Counted || b.counted
+		if b.counted {
+			r.CountExecuted(0)
+		}
 	}
 	reader := reading{
 		audit:          a,

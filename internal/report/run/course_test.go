@@ -168,8 +168,7 @@ func TestLedgerAsText(t *testing.T) {
 				Unknown:        9,
 				UnknownPresent: 5,
 				FailedPresent:  1,
-				Counted:        true,
-				ExecutedTwice:  50,
+				ExecutedTwice:  new(uint64(50)),
 			},
 			[]string{
 				"Failed but executed  6 (the application saw an error, and the write is there)",
