@@ -156,7 +156,7 @@ func (s *ExperimentSetting) Actions() (all []Action) {
 
 // ComparedFigure is a figure that is compared. Durations, and rates of errors, are better if they
 // are lower.
-// +kubebuilder:validation:Enum=throughput;latencyP50;latencyP99;latencyP999;errorRate;outage;probeOutage;recoveryTime;lostWrites;failedButExecuted;executedTwice;lostRequests;maxCPU;maxMemory
+// +kubebuilder:validation:Enum=throughput;latencyP50;latencyP99;latencyP999;errorRate;outage;probeOutage;recoveryTime;lostWrites;failedButExecuted;executedTwice;lockOverlaps;lostRequests;maxCPU;maxMemory
 type ComparedFigure string
 
 // ComparisonRequirement is what comparisons must show for an experiment to pass.
@@ -192,6 +192,7 @@ type ExperimentComparison struct {
 	// lostWrites: acknowledged ledger writes that were lost.
 	// failedButExecuted: ledger writes of a library that failed, and that the server executed.
 	// executedTwice: ledger writes of a library that the server executed more than once.
+	// lockOverlaps: how often two users of workload.lock counted on the same lock.
 	// lostRequests: requests that the load missed because of the fault.
 	// maxCPU: the most CPU that a Redis server used.
 	// maxMemory: the most memory that a Redis server used.

@@ -19,10 +19,10 @@ const (
 
 // Objectives determine the verdict: all that are set must be met. The impact of faults is evaluated
 // by the objectives of each RedisFault.
-// +kubebuilder:validation:XValidation:rule="has(self.minThroughput) || has(self.maxLatencyP50) || has(self.maxLatencyP99) || has(self.maxLatencyP999) || has(self.maxErrorRate) || has(self.maxLostWrites)",message="set at least one of minThroughput, maxLatencyP50, maxLatencyP99, maxLatencyP999, maxErrorRate, maxLostWrites"
+// +kubebuilder:validation:XValidation:rule="has(self.minThroughput) || has(self.maxLatencyP50) || has(self.maxLatencyP99) || has(self.maxLatencyP999) || has(self.maxErrorRate) || has(self.maxLostWrites) || has(self.maxLockOverlap)",message="set at least one of minThroughput, maxLatencyP50, maxLatencyP99, maxLatencyP999, maxErrorRate, maxLostWrites, maxLockOverlap"
 type Objectives struct {
 	// over is the part of the measured time over which throughput, latency and errors are evaluated.
-	// maxLostWrites always covers everything.
+	// maxLostWrites and maxLockOverlap always cover everything.
 	// OutsideFaults: without the time from each fault's injection to its recovery.
 	// Everything: the whole measured time.
 	// +optional
@@ -65,6 +65,14 @@ type Objectives struct {
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
 	MaxErrorRate *string `json:"maxErrorRate,omitempty"`
+
+	// maxLockOverlap is the longest time for which two users may count on the same lock; it needs
+	// workload.lock. 0s allows none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
+	// +kubebuilder:validation:Type=string
+	MaxLockOverlap *metav1.Duration `json:"maxLockOverlap,omitempty"`
 
 	// maxLostWrites is the maximum number of acknowledged ledger writes that may be lost; it needs
 	// verify.acknowledgedWrites.

@@ -75,6 +75,11 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Verification *Verification `json:"verification,omitempty"`
 
+	// guarantees are what applications count on that use Redis as the workload does, with how often
+	// that was false. Not set before the end of the load, and for workloads without any.
+	// +optional
+	Guarantees *Guarantees `json:"guarantees,omitempty"`
+
 	// redis is data reported by the Redis servers.
 	// +optional
 	Redis *RedisFacts `json:"redis,omitempty"`

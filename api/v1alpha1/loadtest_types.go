@@ -12,6 +12,9 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
 // +kubebuilder:validation:XValidation:rule="!has(self.target) || !has(self.target.topology) || self.target.topology != 'Standalone' || !has(self.client) || !has(self.client.readFrom) || self.client.readFrom == 'Primary'",message="client.readFrom Replica and Any need replicas: a target of topology Standalone has none"
 // +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.client.driver) || self.client.driver == 'Native' || !(has(self.workload.http) || has(self.workload.cacheAside))",message="client.driver: a library sends Redis commands: workload.http and workload.cacheAside have clients of their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.workload.lock) || !(has(self.load.rate) || has(self.load.search) || (has(self.load.stages) && self.load.stages.exists(s, has(s.rate))))",message="workload.lock needs load.users, or stages with users: its users wait for one another"
+// +kubebuilder:validation:XValidation:rule="!has(self.workload.lock) || !has(self.workload.lock.waitReplicas) || self.workload.lock.waitReplicas == 0 || !has(self.client) || !has(self.client.driver) || self.client.driver == 'Native'",message="workload.lock.waitReplicas: a library may send WAIT over another connection: set client.driver Native"
+// +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLockOverlap) || has(self.workload.lock)",message="objectives.maxLockOverlap needs workload.lock"
 type RedisLoadTestSpec struct {
 	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside
 	// in mode DatabaseOnly: then nothing is sent to a Redis or read from one, there is no probe, and a

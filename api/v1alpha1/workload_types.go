@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Workload defines the requests: exactly one of commands, benchmark, ranking, rateLimiter,
+// Workload defines the requests: exactly one of commands, benchmark, ranking, rateLimiter, lock,
 // cacheAside and http.
-// +kubebuilder:validation:XValidation:rule="[has(self.commands), has(self.benchmark), has(self.ranking), has(self.rateLimiter), has(self.cacheAside), has(self.http)].filter(x, x).size() == 1",message="set exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http"
+// +kubebuilder:validation:XValidation:rule="[has(self.commands), has(self.benchmark), has(self.ranking), has(self.rateLimiter), has(self.lock), has(self.cacheAside), has(self.http)].filter(x, x).size() == 1",message="set exactly one of commands, benchmark, ranking, rateLimiter, lock, cacheAside and http"
 type Workload struct {
 	// commands are a weighted mix. Each is an operation with separate figures.
 	// +optional
@@ -25,6 +25,10 @@ type Workload struct {
 	// rateLimiter counts requests of users in fixed windows.
 	// +optional
 	RateLimiter *RateLimiterWorkload `json:"rateLimiter,omitempty"`
+
+	// lock is users that compete for locks, and counts when two of them hold one at the same time.
+	// +optional
+	Lock *LockWorkload `json:"lock,omitempty"`
 
 	// cacheAside reads rows of a database with Redis as a cache, or directly.
 	// +optional
@@ -194,6 +198,68 @@ type RateLimiterWorkload struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be between 1ms and 24h"
 	// +kubebuilder:validation:Type=string
 	Window metav1.Duration `json:"window,omitzero"`
+}
+
+// LockWorkload is locks {prefix}lock:{n} for which users compete, as applications build them: SET NX
+// PX with a token of the holder's own, a script that extends the TTL if the token is still there, and
+// one that deletes it if it is. A user takes a lock, holds it, gives it up, and tries again. Each
+// load pod has locks of its own, as only the instants of its own users can be compared.
+// +kubebuilder:validation:XValidation:rule="!has(self.renewEvery) || duration(self.renewEvery) < duration(self.ttl)",message="renewEvery must be below ttl: the lock would expire before it is renewed"
+type LockWorkload struct {
+	// locks of each load pod. Its users are dealt to them in turn: there must be two or more for each.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	Locks int32 `json:"locks,omitempty"`
+
+	// ttl after which Redis frees a lock that is not renewed. Between 10ms and 1h.
+	// +optional
+	// +kubebuilder:default="10s"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('1h')",message="must be between 10ms and 1h"
+	// +kubebuilder:validation:Type=string
+	TTL metav1.Duration `json:"ttl,omitzero"`
+
+	// hold is how long a user holds a lock before it gives it up. Between 0s and 1h.
+	// +optional
+	// +kubebuilder:default="1s"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be between 0s and 1h"
+	// +kubebuilder:validation:Type=string
+	Hold metav1.Duration `json:"hold,omitzero"`
+
+	// renewEvery is how often a holder extends the TTL. Defaults to a third of ttl.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms')",message="must be at least 1ms"
+	// +kubebuilder:validation:Type=string
+	RenewEvery *metav1.Duration `json:"renewEvery,omitempty"`
+
+	// retryEvery is how long a user waits before it tries again to take a lock, or to renew it after an
+	// error. Between 1ms and 1m.
+	// +optional
+	// +kubebuilder:default="50ms"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('1m')",message="must be between 1ms and 1m"
+	// +kubebuilder:validation:Type=string
+	RetryEvery metav1.Duration `json:"retryEvery,omitzero"`
+
+	// waitReplicas is how many replicas must have a lock before its holder counts on it: WAIT, for at
+	// most half of ttl. A lock that fewer have in time is given up. client.driver Native only.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=16
+	WaitReplicas int32 `json:"waitReplicas,omitempty"`
+
+	// fencing gives each holder a token that grows, INCR of {prefix}lock:{n}:fence, by which a resource
+	// could refuse an earlier holder.
+	// +optional
+	Fencing bool `json:"fencing,omitempty"`
 }
 
 // CacheAsideMode is where reads go.

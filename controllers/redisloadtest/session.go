@@ -117,8 +117,11 @@ func (r *Reconciler) open(ctx context.Context, s *scope.Test) (*collect.Session,
 			PrivateKeyPEM:  secret.Data[agent.KeyPrivateKey],
 			Token:          string(secret.Data[agent.KeyToken]),
 		},
-		Store:  resultsStore{client: r.Client, test: owner},
-		Ledger: s.Plan.Verify != nil && s.Test.Status.Verification == nil,
+		Store: resultsStore{client: r.Client, test: owner},
+		Wanted: collect.Wanted{
+			Ledger:     s.Plan.Verify != nil && s.Test.Status.Verification == nil,
+			Guarantees: s.Plan.Workload.HasGuarantees() && s.Test.Status.Guarantees == nil,
+		},
 		Wall:   r.Clock.Now,
 		Dial:   r.Runs.Dial,
 		Memory: &r.Runs.Memory,
@@ -168,6 +171,7 @@ func (r *Reconciler) observeRecord(s *scope.Test) {
 	s.Seen.Stopped = s.Run.Stopped || s.Run.Ended && !s.Seen.Abort
 	s.Seen.RecordEnded, s.Seen.RecordEndedAt = s.Session.Finished, s.Run.EndedAt
 	s.Seen.Verifying, s.Seen.VerifyingSays = s.Session.Verifying, verifyingMessage(s.Session.Pods)
-	s.Seen.LedgerUnstored = s.Session.Ledger != nil && s.Test.Status.Verification == nil
+	s.Seen.ResultUnstored = s.Session.Ledger != nil && s.Test.Status.Verification == nil ||
+		s.Session.Guarantees != nil && s.Test.Status.Guarantees == nil
 	s.Seen.StartReceived = s.Session.AllStarted
 }

@@ -45,6 +45,7 @@ func (r *Reconciler) report(
 		return err
 	}
 	figures.SetVerification(s)
+	figures.SetGuarantees(s)
 	if o.Ended {
 		now := metav1.NewMicroTime(r.Clock.Now())
 		status.CompletionTime = &now

@@ -56,6 +56,10 @@ type verifier interface {
 	Verify(ctx context.Context, progress func(string)) (*record.Ledger, error)
 }
 
+// guarantor is a Runner that finds out how often was false what applications count on. Guarantees is
+// called after Run; nil = the workload has none.
+type guarantor interface{ Guarantees() *record.Guarantees }
+
 // cleaner is a Runner that can remove the keys of the load. CleanUp is called after Run and Verify,
 // when the other pods have ended as well, if the plan enables it.
 type cleaner interface {

@@ -23,19 +23,20 @@ type process struct {
 	released chan struct{} // closed by the release
 	cleaned  chan struct{} // closed when the keys of the load are removed; nil before that begins
 
-	mu        sync.Mutex
-	state     State
-	reason    string
-	message   string
-	startAt   int64
-	startedAt int64
-	start     chan time.Time // buffered for the only start
-	stopped   bool           // the load was aborted
-	stopLoad  context.CancelFunc
-	endLoad   context.CancelFunc // the same without the verification; nil while the load does not run
-	outbox    outbox
-	ledger    *record.Ledger
-	news      chan struct{} // closed and replaced when the record grows or the state changes
+	mu         sync.Mutex
+	state      State
+	reason     string
+	message    string
+	startAt    int64
+	startedAt  int64
+	start      chan time.Time // buffered for the only start
+	stopped    bool           // the load was aborted
+	stopLoad   context.CancelFunc
+	endLoad    context.CancelFunc // the same without the verification; nil while the load does not run
+	outbox     outbox
+	ledger     *record.Ledger
+	guarantees *record.Guarantees
+	news       chan struct{} // closed and replaced when the record grows or the state changes
 }
 
 func newProcess(cfg Config) *process {
@@ -115,6 +116,7 @@ func (p *process) runSafely(ctx context.Context) (err error) {
 		if err := p.run(ctx, at); err != nil {
 			return err
 		}
+		p.judge()
 		p.verify(ctx)
 		return nil
 	}
@@ -132,6 +134,16 @@ func (p *process) run(ctx context.Context, at time.Time) error {
 		return nil
 	}
 	return err
+}
+
+// judge keeps how often was false what applications count on.
+func (p *process) judge() {
+	if g, ok := p.cfg.Runner.(guarantor); ok {
+		found := g.Guarantees()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.guarantees = found
+	}
 }
 
 // verify reads the ledger back. A failure does not affect the figures of the load; the result
@@ -326,7 +338,7 @@ func (p *process) status() Status {
 		status.Layout = layoutOf(l.Layout())
 	}
 	if p.state.Ended() {
-		status.Ledger = p.ledger
+		status.Ledger, status.Guarantees = p.ledger, p.guarantees
 	}
 	return status
 }

@@ -94,7 +94,7 @@ const (
 )
 
 // Ended reports whether the pod has finished its work: there are no further intervals, and
-// Status.Ledger is final.
+// Status.Ledger and Status.Guarantees are final.
 func (s State) Ended() bool {
 	return s == Finished || s == Failed
 }
@@ -128,6 +128,8 @@ type Status struct {
 
 	// result of the verification; only once ended, if the plan enables it
 	Ledger *record.Ledger `json:"ledger,omitempty"`
+	// how often was false what applications count on; only once ended, if the workload finds that out
+	Guarantees *record.Guarantees `json:"guarantees,omitempty"`
 
 	Server *record.Server `json:"server,omitempty"` // the first reading of INFO, once read
 	// what the user should know of the deployment, in sentences; at most 16 are read

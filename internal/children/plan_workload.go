@@ -70,6 +70,9 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 	if l := w.RateLimiter; l != nil {
 		made.RateLimiter = &plan.RateLimiter{Limit: l.Limit, Window: l.Window.Duration}
 	}
+	if l := w.Lock; l != nil {
+		made.Lock = planLock(l, int(spec.Pods.Count))
+	}
 	if c := w.CacheAside; c != nil {
 		made.CacheAside = &plan.CacheAside{
 			Mode:     plan.CacheAsideMode(c.Mode),
@@ -94,6 +97,23 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 				Value: header.Value,
 			})
 		}
+	}
+	return made
+}
+
+func planLock(l *v1alpha1.LockWorkload, pods int) *plan.Lock {
+	made := &plan.Lock{
+		Pods:         pods,
+		Locks:        int(l.Locks),
+		TTL:          l.TTL.Duration,
+		Hold:         l.Hold.Duration,
+		Renew:        l.TTL.Duration / 3,
+		Retry:        l.RetryEvery.Duration,
+		WaitReplicas: int(l.WaitReplicas),
+		Fencing:      l.Fencing,
+	}
+	if l.RenewEvery != nil {
+		made.Renew = l.RenewEvery.Duration
 	}
 	return made
 }

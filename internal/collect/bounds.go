@@ -50,6 +50,12 @@ func bound(status *agent.Status) error {
 		}
 		boundLedger(status.Ledger)
 	}
+	if status.Guarantees != nil {
+		if err := status.Guarantees.Check(); err != nil {
+			return fmt.Errorf("its status: %w", err)
+		}
+		status.Guarantees.Untold = redis.Printable(status.Guarantees.Untold, maxMessage)
+	}
 	status.Run = redis.Printable(status.Run, maxName)
 	status.Message = redis.Printable(status.Message, maxMessage)
 	if status.Reason != "" && !reason.MatchString(status.Reason) {

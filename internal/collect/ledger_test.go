@@ -23,7 +23,7 @@ func verifying(t *testing.T) *world {
 		r.Verifying = time.Duration(pod) * time.Second
 		r.Ledger = &record.Ledger{Acked: 10, Lost: uint64(pod), FirstLost: int64(7 * pod), LastLost: int64(9 * pod)}
 	})
-	w.config.Ledger = true
+	w.config.Wanted.Ledger = true
 	return w
 }
 

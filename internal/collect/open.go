@@ -58,7 +58,7 @@ func Open(config Config) (*Session, error) {
 	for i := range cfg.Pods {
 		p := &pod{
 			index:        i,
-			ledgerWanted: cfg.Ledger,
+			resultWanted: cfg.Wanted != Wanted{},
 			poke:         make(chan struct{}, 1),
 			contact:      contact{unreachableSince: s.base},
 		}

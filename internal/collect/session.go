@@ -30,6 +30,13 @@ type Store interface {
 	Save(ctx context.Context, data []byte) error
 }
 
+// Wanted are results of the pods that the plan asks for and that are still needed: a pod is complete
+// only once they were read.
+type Wanted struct {
+	Ledger     bool // of the verification of writes
+	Guarantees bool // how often was false what applications count on
+}
+
 // Config are the parameters of a session. Run, Step, Ops, Pods, Credentials and Store must be set.
 type Config struct {
 	Run         string        // plan.Plan.Run
@@ -40,9 +47,7 @@ type Config struct {
 	Pods        int           // plan.Plan.Pods
 	Credentials agent.Credentials
 	Store       Store
-	// the plan verifies writes and the result is still needed: a pod is complete only once its result
-	// was read
-	Ledger bool
+	Wanted      Wanted
 
 	// interval of reading a pod's status until its load runs; default 250 ms
 	PollEvery time.Duration
@@ -163,7 +168,7 @@ const (
 // each pod.
 type pod struct {
 	index        int
-	ledgerWanted bool
+	resultWanted bool
 	ctx          context.Context // ends with the session, and when the pod is lost or released
 	cancel       context.CancelFunc
 	poke         chan struct{} // triggers a visit
@@ -218,8 +223,8 @@ type beginning struct {
 // complete says that the pod has ended and everything was pulled. The caller holds mu.
 func (p *pod) complete() bool {
 	ended := p.problem == "" && p.last.State.Ended()
-	if p.progress.closed { // a checkpoint knew it already; it does not hold the ledger's result
-		return !p.ledgerWanted || ended || p.problem != "" || p.released
+	if p.progress.closed { // a checkpoint knew it already; it does not hold the results
+		return !p.resultWanted || ended || p.problem != "" || p.released
 	}
 	return ended && p.progress.pulled >= p.last.LastSeq
 }

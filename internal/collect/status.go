@@ -66,6 +66,9 @@ type Status struct {
 	Verifying int // pods whose load has ended and that are reading their ledgers back
 	// of all pods that are not lost, once Finished; nil if nothing was verified
 	Ledger *record.Ledger
+	// how often was false what applications count on, of all pods that told it, once Finished; nil if
+	// none did
+	Guarantees *record.Guarantees
 
 	AllReady bool // every pod that is not lost is Ready, and there is at least one
 	// a pod has the start instant: it has said so, or the record has a part of its load. Until then no
@@ -138,8 +141,11 @@ func (s *Session) Status() Status {
 			begun = append(begun, p.process.began)
 		}
 	}
-	if s.finished && s.cfg.Ledger {
+	if s.finished && s.cfg.Wanted.Ledger {
 		status.Ledger = s.ledger()
+	}
+	if s.finished && s.cfg.Wanted.Guarantees {
+		status.Guarantees = s.guarantees()
 	}
 	live := len(s.pods) - status.Gone
 	status.Begun = len(begun)
@@ -212,6 +218,26 @@ func (s *Session) ledger() *record.Ledger {
 		})
 	}
 	return record.MergeLedgers(results...)
+}
+
+// guarantees merges those of the pods. The caller holds mu.
+func (s *Session) guarantees() *record.Guarantees {
+	var results []*record.Guarantees
+	missing := 0
+	for _, p := range s.pods {
+		if p.gone || p.last.Guarantees == nil {
+			missing++
+			continue
+		}
+		results = append(results, p.last.Guarantees)
+	}
+	if missing > 0 {
+		results = append(results, &record.Guarantees{
+			Untold: fmt.Sprintf("%d of %d load pods were lost, stopped or failed before they had told it",
+				missing, len(s.pods)),
+		})
+	}
+	return record.MergeGuarantees(results...)
 }
 
 func (s *Session) podStatus(p *pod, now int64) PodStatus {

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -114,12 +112,7 @@ func Ledger(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 		v.ExecutedTwice = new(int64(*l.ExecutedTwice))
 	}
 	if v.Unread == "" && l.Lost > 0 {
-		v.FirstLost = &metav1.MicroTime{
-			Time: start.Add(time.Duration(l.FirstLost)).UTC().Truncate(time.Microsecond),
-		}
-		v.LastLost = &metav1.MicroTime{
-			Time: start.Add(time.Duration(l.LastLost)).UTC().Truncate(time.Microsecond),
-		}
+		v.FirstLost, v.LastLost = instant(start, l.FirstLost), instant(start, l.LastLost)
 		v.SawErrors = new(l.Errors > 0)
 		for _, loss := range l.Losses {
 			v.Losses = append(v.Losses, v1alpha1.LossWindow{

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/engine/route"
+	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
@@ -224,3 +225,12 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 }
 
 var errNoServers = errors.New("the deployment lists no server")
+
+// Guarantees is how often was false what applications count on that do what the workload does; nil
+// for most workloads. It must be called once, after Run.
+func (r *Runner) Guarantees() *record.Guarantees {
+	if w, ok := r.run.Workload.(workload.Guaranteed); ok {
+		return w.Guarantees()
+	}
+	return nil
+}

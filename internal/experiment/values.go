@@ -87,6 +87,9 @@ func (r *Run) ofLoad(l *result.Load, over time.Duration) {
 			r.set(compare.ExecutedTwice, float64(*v.ExecutedTwice))
 		}
 	}
+	if g := l.Guarantees; g != nil && g.Untold == "" && g.Lock != nil {
+		r.set(compare.LockOverlaps, float64(g.Lock.Overlaps))
+	}
 	if redis := l.Redis; redis != nil {
 		r.set(compare.MaxCPU, float64(redis.MaxCPU)/1000)
 		r.set(compare.MaxMemory, float64(redis.MaxMemory))

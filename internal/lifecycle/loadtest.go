@@ -104,8 +104,8 @@ type Collection struct {
 	Stopped       bool   // the pods were stopped, by Abort
 	// when this process began to collect; after a restart the pods must be polled first
 	CollectedSince time.Time
-	// the pods have reported the result of their ledgers, and the status does not contain it yet
-	LedgerUnstored bool
+	// the pods have reported what they read back or found out, and the status does not contain it yet
+	ResultUnstored bool
 	RecordEnded    bool      // every live pod has finished and everything is pulled
 	RecordEndedAt  time.Time // since when
 	// FaultsUnsettled are the faults on this load that are not injected yet, or not reverted and
@@ -256,7 +256,7 @@ func starting(o LoadTest, elapsed time.Duration) Decision[LoadTestAction] {
 }
 
 func afterRecord(o LoadTest, now time.Time) Decision[LoadTestAction] {
-	if o.LedgerUnstored { // a pod that was released loses it
+	if o.ResultUnstored { // a pod that was released loses it
 		return wait(v1alpha1.ReasonVerifying, "what was read back is stored",
 			now.Add(100*time.Millisecond))
 	}

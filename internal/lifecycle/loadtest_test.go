@@ -342,7 +342,7 @@ func TestNextForLoadTest(t *testing.T) {
 		},
 		{"what was read must be stored first", runningTest(func(o *LoadTest) {
 			o.RecordEnded = true
-			o.LedgerUnstored = true
+			o.ResultUnstored = true
 		}), 70 * time.Second, LoadTestWait, v1alpha1.ReasonVerifying, 70*time.Second + 100*time.Millisecond, ""},
 		{
 			"the record has ended",

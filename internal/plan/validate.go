@@ -189,7 +189,7 @@ func (p *Plan) checkWorkload() string {
 	if problem := p.Workload.Problem(); problem != "" {
 		return "workload." + problem
 	}
-	return ""
+	return p.checkLock()
 }
 
 // unknown returns a problem if value is not one of known.

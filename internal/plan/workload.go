@@ -13,6 +13,7 @@ type Workload struct {
 	Benchmark   *Benchmark   `json:"benchmark,omitempty"`
 	Ranking     *Ranking     `json:"ranking,omitempty"`
 	RateLimiter *RateLimiter `json:"rateLimiter,omitempty"`
+	Lock        *Lock        `json:"lock,omitempty"`
 	CacheAside  *CacheAside  `json:"cacheAside,omitempty"`
 	HTTP        *HTTP        `json:"http,omitempty"`
 
@@ -93,6 +94,9 @@ func (w *Workload) set() []named {
 	if w.RateLimiter != nil {
 		found = append(found, named{"rateLimiter", w.RateLimiter})
 	}
+	if w.Lock != nil {
+		found = append(found, named{"lock", w.Lock})
+	}
 	if w.CacheAside != nil {
 		found = append(found, named{"cacheAside", w.CacheAside})
 	}
@@ -113,6 +117,12 @@ func (w *Workload) OnlyReads() bool {
 // NeedsRedis reports whether the workload's requests go to the target.
 func (w *Workload) NeedsRedis() bool {
 	return w.HTTP == nil && (w.CacheAside == nil || w.CacheAside.Mode != DatabaseOnly)
+}
+
+// HasGuarantees reports whether the workload finds out how often was false what applications count
+// on that do the same.
+func (w *Workload) HasGuarantees() bool {
+	return w.Lock != nil
 }
 
 // IsRemote reports whether the workload does not use the engine's connections.

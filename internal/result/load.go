@@ -71,6 +71,8 @@ type Load struct {
 
 	// Verification is the result for the acknowledged writes, if the run verifies them.
 	Verification *Verification `json:"verification,omitempty"`
+	// Guarantees are what applications count on that do what the workload does, if it finds that out.
+	Guarantees *Guarantees `json:"guarantees,omitempty"`
 	// Bottleneck is what limited the load in the measured time.
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 	Trend      string      `json:"trend,omitempty"` // the throughput from the start to the end, drawn

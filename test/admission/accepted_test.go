@@ -117,6 +117,10 @@ func TestAccepted(t *testing.T) {
 				  benchmark: {tests: [set, get], order: Mixed}}}`,
 			},
 			{"ranking", `{workload: {commands: null, ranking: {members: 10000000, weights: {find: 1}}}}`},
+			{
+				"locks", `{load: {users: 4, rate: null}, objectives: {maxLockOverlap: 0s}, workload: {commands: null,
+				  lock: {locks: 2, ttl: 5s, renewEvery: 1s, waitReplicas: 1, fencing: true}}}`,
+			},
 			{"rate limiter", `{workload: {commands: null, rateLimiter: {limit: 1, window: 1500ms}}}`},
 			{
 				"cache aside",

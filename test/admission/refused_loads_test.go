@@ -83,6 +83,24 @@ var refusedLoadTests = []refusal{
 		"spec.workload.ranking.weights", "at least one weight must be above 0",
 	},
 	{
+		"locks at a rate", `{workload: {commands: null, lock: {}}, load: {users: null, rate: 5}}`, "spec",
+		"workload.lock needs load.users",
+	},
+	{
+		"locks in stages at a rate",
+		`{workload: {commands: null, lock: {}}, load: {users: null, duration: null, stages: [{duration: 5s, users: 4}, {duration: 5s, rate: 4}]}}`,
+		"spec", "workload.lock needs load.users",
+	},
+	{
+		"locks that expire before they are renewed", `{workload: {commands: null, lock: {ttl: 1s, renewEvery: 1s}}}`,
+		"spec.workload.lock", "renewEvery must be below ttl",
+	},
+	{
+		"locks of a library that wait", `{workload: {commands: null, lock: {waitReplicas: 1}}, client: {driver: Jedis}}`,
+		"spec", "set client.driver Native",
+	},
+	{"an overlap of no locks", `{objectives: {maxLockOverlap: 0s}}`, "spec", "objectives.maxLockOverlap needs workload.lock"},
+	{
 		"window too long", `{workload: {commands: null, rateLimiter: {limit: 1, window: 25h}}}`,
 		"spec.workload.rateLimiter.window", "must be between 1ms and 24h",
 	},

@@ -28,6 +28,11 @@ func Judge(s *scope.Test, reason string) {
 	} else { // the load pods are released
 		r.Verification = digest.VerificationOf(status.Verification, s.Seen.StartedAt)
 	}
+	if s.Session.Guarantees != nil {
+		r.Guaranteed(s.Session.Guarantees)
+	} else {
+		r.Guarantees = digest.GuaranteesOf(status.Guarantees, s.Seen.StartedAt)
+	}
 	judgement := verdict.Load(s.Test.Spec.Objectives, r)
 	status.Doubts = digest.Doubts(r.Doubts)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives

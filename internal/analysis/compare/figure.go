@@ -101,6 +101,7 @@ var (
 	LostWrites        = Figure{Name: "lostWrites", Counted: true}
 	FailedButExecuted = Figure{Name: "failedButExecuted", Counted: true}
 	ExecutedTwice     = Figure{Name: "executedTwice", Counted: true}
+	LockOverlaps      = Figure{Name: "lockOverlaps", Counted: true}
 	LostRequests      = Figure{
 		Name:   "lostRequests",
 		Floor:  1,
@@ -139,7 +140,7 @@ func (f Figure) Text(v float64) string {
 func Figures() []Figure {
 	return []Figure{
 		Throughput, LatencyP50, LatencyP99, LatencyP999, ErrorRate, Outage, ProbeOutage, RecoveryTime,
-		LostWrites, FailedButExecuted, ExecutedTwice, LostRequests, MaxCPU, MaxMemory,
+		LostWrites, FailedButExecuted, ExecutedTwice, LockOverlaps, LostRequests, MaxCPU, MaxMemory,
 	}
 }
 

@@ -48,7 +48,21 @@ func ofLoad(
 	return append(ofRate(objectives, judged), set(
 		throughput(minThroughput, objectives.MinThroughput, achieved, judged.Requests > 0),
 		lostWrites(objectives.MaxLostWrites, r.Verification),
+		lockOverlap(objectives.MaxLockOverlap, r.Guarantees),
 	)...)
+}
+
+// lockOverlap evaluates the longest time for which two users counted on the same lock. Without the
+// figures of all load pods it may have been any longer, and without a lock that was taken nothing
+// is known.
+func lockOverlap(limit *metav1.Duration, g *result.Guarantees) *result.Objective {
+	const name = "maxLockOverlap"
+	if g == nil || g.Lock == nil || g.Lock.Taken == 0 {
+		return atMost(name, limit, durations.Bounded{}, false)
+	}
+	d := durations.Exactly(time.Duration(g.Lock.LongestOverlap))
+	missed := limit != nil && d.AtLeast > limit.Duration
+	return atMost(name, limit, d, g.Untold == "" || missed)
 }
 
 // failure returns why a load failed, whatever its objectives are; "" = it did not.

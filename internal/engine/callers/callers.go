@@ -281,14 +281,25 @@ func (c *caller) opOf(a arrival) int {
 	return c.run.UnledgeredOp(a.number)
 }
 
-// pick is the operation of the next request of a closed loop.
-func (c *caller) pick(now int64) int {
+// pick is the operation of a user's next request.
+func (c *caller) pick(user, now int64) int {
 	if l := c.of.Ledger; l != nil {
 		if c.library.write = l.nextOfUsers(c.run, now); c.library.write != nil {
 			return c.run.LedgerOp()
 		}
 	}
+	if c.library != nil && c.library.actor != nil {
+		return c.library.actor.Turn(user, now)
+	}
 	return c.run.Pick(c.caller, now)
+}
+
+// notBefore is when the next request of the last one's user may begin.
+func (c *caller) notBefore() int64 {
+	if c.library == nil {
+		return 0
+	}
+	return c.library.next
 }
 
 func (c *caller) serveUsers(ctx context.Context, u *pace.Users) {
@@ -315,8 +326,8 @@ func (c *caller) serveUsers(ctx context.Context, u *pace.Users) {
 		if c.run.Budget.Claim(1) == 0 {
 			return
 		}
-		c.call(ctx, c.pick(now), t.User, -1)
-		u.Schedule(t, c.run.Now()+u.Think)
+		c.call(ctx, c.pick(t.User, now), t.User, -1)
+		u.Schedule(t, max(c.run.Now()+u.Think, c.notBefore()))
 	}
 }
 

@@ -83,10 +83,12 @@ func (c *Callers) openLibrary(ctx context.Context, kind plan.Topology) error {
 	c.make = func(number, of int64) workload.Caller {
 		source := c.State.Redis.Source(number, of, kind == plan.TopologyCluster)
 		follower, _ := source.(workload.Follower)
+		actor, _ := source.(workload.Actor)
 		return &libraryCaller{
 			library:  c.library,
 			source:   source,
 			follower: follower,
+			actor:    actor,
 			ledger:   c.Ledger,
 		}
 	}
@@ -359,6 +361,8 @@ type libraryCaller struct {
 	*library
 	source   workload.Source
 	follower workload.Follower // nil if no operation has several round trips
+	actor    workload.Actor    // nil if users do not decide by what became of their requests
+	next     int64             // when the next request of the last one's user may begin
 	ledger   *Ledger           // nil if there is none
 	write    *write            // that the next call is; nil if it is none
 	out      []byte
@@ -376,7 +380,21 @@ func (l *libraryCaller) Call(
 	ctx context.Context, op int, user int64, tally []uint64,
 ) workload.Result {
 	r := workload.Request{User: user}
-	replies := l.encode(op, &r)
+	result := l.perform(ctx, op, &r, tally)
+	if l.actor != nil && l.write == nil {
+		at := result.Done
+		if at == 0 {
+			at = l.run.Now()
+		}
+		l.next = l.actor.Ended(&r, result.Outcome, result.Sent, at)
+	}
+	return result
+}
+
+func (l *libraryCaller) perform(
+	ctx context.Context, op int, r *workload.Request, tally []uint64,
+) workload.Result {
+	replies := l.encode(op, r)
 	follows := l.write == nil && l.follower != nil && l.follower.Follows(op)
 	result := workload.Result{Slot: r.Slot}
 	for {
@@ -415,7 +433,7 @@ func (l *libraryCaller) Call(
 			result.Null = o.Class == wire.ClassNil
 			return result
 		}
-		l.out, replies = l.follower.Next(l.out[:0], &r, o.Replies, tally)
+		l.out, replies = l.follower.Next(l.out[:0], r, o.Replies, tally)
 		if replies == 0 {
 			return result
 		}

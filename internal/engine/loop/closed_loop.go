@@ -52,10 +52,11 @@ func (d *closedLoop) ended(r *request, at int64) {
 		return
 	}
 	d.activeTurns--
-	if d.Think == 0 && d.Active(t, at) {
+	next := max(at+d.Think, t.NotBefore)
+	if next <= at && d.Active(t, at) {
 		d.begin(t)
 	} else {
-		d.Schedule(t, at+d.Think)
+		d.Schedule(t, next)
 	}
 }
 
@@ -77,8 +78,16 @@ func (d *closedLoop) begin(t *pace.Turn) {
 				continue
 			}
 		}
-		l.enqueue(l.run.Pick(l.source, l.at), t.User, -1, t)
+		l.enqueue(l.pick(t.User), t.User, -1, t)
 	}
+}
+
+// pick returns the operation of a user's next request.
+func (l *Loop) pick(user int64) int {
+	if l.actor != nil {
+		return l.actor.Turn(user, l.at)
+	}
+	return l.run.Pick(l.source, l.at)
 }
 
 // over also drops the requests that are still queued when the run's length is reached.

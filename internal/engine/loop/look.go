@@ -190,4 +190,14 @@ func (l *Loop) account(r *request, outcome ledger.Outcome, at int64) {
 	case outcome != ledger.Acked:
 		l.Book.Erred(at)
 	}
+	if l.actor != nil && r.ledger == 0 && r.turn != nil {
+		r.turn.NotBefore = l.actor.Ended(&r.Request, outcomes[outcome], r.sent, at)
+	}
+}
+
+// outcomes are those of ledger writes as workloads know them.
+var outcomes = [...]workload.Outcome{
+	ledger.Unknown: workload.Unknown,
+	ledger.Acked:   workload.OK,
+	ledger.Failed:  workload.Fail,
 }

@@ -30,6 +30,7 @@ type Loop struct {
 	poll     socket.Poller
 	source   workload.Source
 	follower workload.Follower // nil if no operation has several round trips
+	actor    workload.Actor    // nil if users do not decide by what became of their requests
 	demand   demand
 	stripe   *interval.Stripe
 	gaps     gaps.Logs

@@ -126,6 +126,7 @@ func (l *Loop) draws(cluster bool) {
 	number, of := workload.Numbered(l.first, l.stride, l.run.Pod, p.Pods)
 	l.source = l.run.Redis.Source(number, of, cluster)
 	l.follower, _ = l.source.(workload.Follower)
+	l.actor, _ = l.source.(workload.Actor)
 }
 
 // LayOut creates the connections to each shard of a deployment. It must be called before the loop

@@ -61,7 +61,7 @@ func (l *Loop) settle(c *Conn, r *request, lo, at int64) {
 		l.account(r, ledger.Failed, at)
 	default:
 		l.noteSuccess(c, r, alive, lo, at)
-		if r.ledger > 0 {
+		if r.ledger > 0 || l.actor != nil {
 			l.account(r, ledger.Acked, at)
 		}
 	}

@@ -137,6 +137,8 @@ type Turn struct {
 	User int64 // number over all pods: the user is active while the level is above it
 	Due  int64 // of the next turn
 	Left int   // requests of the current turn without an outcome
+	// when the next turn may begin: users that wait for something say so
+	NotBefore int64
 }
 
 // NewUsers returns part number of parts of the pod's users. Users are assigned round-robin, first

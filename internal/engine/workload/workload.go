@@ -6,7 +6,7 @@
 // There are two kinds:
 //
 //   - A Redis workload sends commands over the engine's connections: commands, benchmark, ranking,
-//     rateLimiter. It encodes requests and, if a
+//     rateLimiter, lock. It encodes requests and, if a
 //     later command needs an earlier reply, reads replies; it never blocks. Its hot path does not
 //     allocate.
 //   - A Remote workload performs whole operations itself, without the engine's connections:
@@ -88,6 +88,25 @@ type Follower interface {
 	Next(dst []byte, r *Request, replies []resp.Value, tally []uint64) ([]byte, int)
 }
 
+// Actor is a Source whose users decide by what became of their requests: those of closed loops only.
+// A user has one request at a time.
+type Actor interface {
+	Follower
+	// Turn returns the operation of a user's next request, at an instant.
+	Turn(user, now int64) int
+	// Ended says what became of a user's request: it was sent at the instant sent, 0 = never, and its
+	// outcome was known at the instant at. It returns when the user's next request is due.
+	Ended(r *Request, outcome Outcome, sent, at int64) (next int64)
+}
+
+// Guaranteed is a workload that finds out how often was false what applications count on that do the
+// same.
+type Guaranteed interface {
+	Workload
+	// Guarantees is what was found. It must be called once, after the load.
+	Guarantees() *record.Guarantees
+}
+
 // Numbered returns the number over all pods of source i of a pod, and of how many. Pods alternate,
 // so that numbers differ whatever the number of sources of each pod: a pod on a larger node has
 // more event loops.
@@ -159,6 +178,8 @@ func New(w *plan.Workload) (Redis, error) {
 		return newRanking(w), nil
 	case w.RateLimiter != nil:
 		return newRateLimiter(w)
+	case w.Lock != nil:
+		return newLock(w), nil
 	}
 	return nil, errors.New("the workload is remote: use NewRemote")
 }

@@ -45,7 +45,7 @@ func LoadTest(in subject.Input) *report.Document {
 	}
 	d.Add(events.Timeline(d, quiet(s)), errorsSection(s), operations(s),
 		measured.Shards(s.Load), measured.Search(s.Load.Search))
-	d.Add(measured.Servers(s.Load, lookedTable(s)), measured.Verification(s.Verification()),
+	d.Add(measured.Servers(s.Load, lookedTable(s)), measured.Verification(s.Verification()), measured.Guarantees(s.Guarantees()),
 		judgement.Objectives(d))
 	more(s, d, nil)
 	return d

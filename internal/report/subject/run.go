@@ -139,6 +139,14 @@ func (s *Run) NeverBegan() bool {
 	return s.Test != nil && s.Start.IsZero()
 }
 
+// Guarantees are what applications count on; nil = the workload does not find that out.
+func (s *Run) Guarantees() *result.Guarantees {
+	if s.Load.Guarantees != nil || s.Test == nil {
+		return s.Load.Guarantees
+	}
+	return digest.GuaranteesOf(s.Test.Status.Guarantees, s.Start)
+}
+
 // Verification is what was read back; nil = nothing was.
 func (s *Run) Verification() *result.Verification {
 	if s.Load.Verification != nil || s.Test == nil {

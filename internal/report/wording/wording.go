@@ -44,6 +44,10 @@ var words = map[string]Figure{
 		"Executed twice", "the writes executed twice",
 		"ledger writes of a library, counted by the server",
 	},
+	compare.LockOverlaps.Name: {
+		"Locks held twice", "the locks held by two users",
+		"taken while another user counted on them",
+	},
 	compare.LostRequests.Name: {"Lost requests", "the lost requests", "successes that are missing"},
 	compare.MaxCPU.Name:       {"CPU", "the CPU of Redis", "most of a Redis server"},
 	compare.MaxMemory.Name:    {"Memory", "the memory of Redis", "most of a Redis server"},

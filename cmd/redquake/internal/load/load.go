@@ -205,6 +205,7 @@ func runLoad(
 	})
 	load.Notes = append(notes, load.Notes...)
 	load.Sample(runner.ErrorSamples())
+	load.Guaranteed(runner.Guarantees())
 	if plan.Verify != nil {
 		load.Verified(verify(ctx, runner.Runner, progress.show, runErr))
 		progress.done()
