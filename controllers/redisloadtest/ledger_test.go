@@ -134,6 +134,62 @@ func TestExecutionsOfALibrary(t *testing.T) {
 	}
 }
 
+// The status has what the load pods found of locks, and so has the result that is made of the status; two users that
+// held one lock miss the objective, a load pod that did not tell leaves it open.
+func TestGuarantees(t *testing.T) {
+	for name, row := range map[string]struct {
+		found *record.Guarantees
+		limit time.Duration
+		want  v1alpha1.Verdict
+	}{
+		"none": {&record.Guarantees{Lock: &record.Lock{Taken: 9}}, 0, v1alpha1.VerdictPass},
+		"overlap": {
+			&record.Guarantees{Lock: &record.Lock{
+				Taken: 9, Overlaps: 2, Overlap: 7e6, FirstOverlap: second, LastOverlap: 2 * second, Lost: 3, Expired: 1,
+				Unreplicated: 4, Unheld: 5 * second, FencesBack: new(uint64(6)),
+			}}, 0, v1alpha1.VerdictFail,
+		},
+		"within": {&record.Guarantees{Lock: &record.Lock{Taken: 9, Overlaps: 2, Overlap: 7e6}}, 7 * time.Millisecond, v1alpha1.VerdictPass},
+		"part":   {&record.Guarantees{Lock: &record.Lock{Taken: 9}, Untold: "a pod was lost"}, 0, v1alpha1.VerdictInconclusive},
+		"part with an overlap": {
+			&record.Guarantees{Lock: &record.Lock{Taken: 9, Overlaps: 1, Overlap: 7e6}, Untold: "a pod was lost"}, 0, v1alpha1.VerdictFail,
+		},
+		"never taken": {&record.Guarantees{Lock: &record.Lock{}}, 0, v1alpha1.VerdictInconclusive},
+		"nothing":     {nil, 0, v1alpha1.VerdictInconclusive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop", UID: "shop"}}
+			test.Spec.Objectives = &v1alpha1.Objectives{MaxLockOverlap: &metav1.Duration{Duration: row.limit}}
+			test.Status.StartTime = &metav1.MicroTime{Time: t0}
+			s := &scope.Test{
+				Test:   test,
+				Before: test.DeepCopy(),
+				Plan:   &plan.Plan{Workload: plan.Workload{Lock: &plan.Lock{}}},
+				Seen:   lifecycle.LoadTest{Course: lifecycle.Course{StartedAt: t0}},
+				Result: &result.Load{Total: result.Operation{Requests: 100, OK: 100}},
+			}
+			s.Session.Guarantees, s.Session.Finished = row.found, true
+			figures.SetGuarantees(s)
+			figures.Judge(s, v1alpha1.ReasonSucceeded)
+			if test.Status.Verdict != row.want {
+				t.Errorf("%s: %+v", test.Status.Verdict, test.Status.Objectives)
+			}
+			if test.Status.Guarantees == nil {
+				t.Fatal("the status has nothing")
+			}
+			of := s.Result.Guarantees
+			released := &scope.Test{Test: test, Seen: s.Seen, Result: &result.Load{Total: s.Result.Total}}
+			figures.Judge(released, v1alpha1.ReasonSucceeded)
+			if row.found == nil {
+				of = &result.Guarantees{Untold: test.Status.Guarantees.Untold}
+			}
+			if diff := cmp.Diff(of, released.Result.Guarantees); diff != "" || test.Status.Verdict != row.want {
+				t.Errorf("by the status %s: %s", test.Status.Verdict, diff)
+			}
+		})
+	}
+}
+
 // A session without the ledger does not change the stored verification.
 func TestVerificationSurvivesARestart(t *testing.T) {
 	stored := verified(&record.Ledger{

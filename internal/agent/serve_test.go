@@ -351,7 +351,10 @@ func TestAgentVerifiesAfterTheLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				runner := &agenttest.Runner{Intervals: 3, Ledger: c.result, VerifyErr: c.err, Verifying: 20 * time.Millisecond}
+				found := &record.Guarantees{Lock: &record.Lock{Taken: 7, Overlaps: 1, Overlap: 5}}
+				runner := &agenttest.Runner{
+					Intervals: 3, Ledger: c.result, VerifyErr: c.err, Verifying: 20 * time.Millisecond, Found: found,
+				}
 				w := serve(t, runner, func(cfg *agent.Config) {
 					cfg.Plan.Verify = c.plan
 					if name == "takes an age" {
@@ -360,6 +363,9 @@ func TestAgentVerifiesAfterTheLoad(t *testing.T) {
 				})
 				w.start()
 				status := w.until(agent.Finished)
+				if diff := cmp.Diff(found, status.Guarantees); diff != "" {
+					t.Error(diff)
+				}
 				if diff := cmp.Diff(c.want, status.Ledger); diff != "" || status.Reason != "" || status.LastSeq != 3 {
 					t.Errorf("%+v\n%s", status, diff)
 				}

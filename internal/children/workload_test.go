@@ -24,7 +24,7 @@ var workloads = map[string]string{
 	"ranking_smallest": `{ranking: {members: 1000}}`,
 	"ranking": `{ranking: {members: 10000000, scoreSpread: 100, findCount: 20, weights: {set: 1, find: 2}},
 	  keyspace: {distribution: Zipf}}`,
-	"ratelimiter": `{rateLimiter: {limit: 100, window: 1500ms}, keyspace: {keys: 50}}`,
+	"ratelimiter":   `{rateLimiter: {limit: 100, window: 1500ms}, keyspace: {keys: 50}}`,
 	"lock_smallest": `{lock: {}}`,
 	"lock": `{lock: {locks: 5, ttl: 1m, hold: 0s, renewEvery: 1s, retryEvery: 1s, waitReplicas: 2, fencing: true},
 	  keyspace: {prefix: "a:"}}`,

@@ -213,6 +213,37 @@ func TestLedgerAsText(t *testing.T) {
 	}
 }
 
+// What was found of locks, as text.
+func TestLocksAsText(t *testing.T) {
+	for name, c := range map[string]struct {
+		found *record.Guarantees
+		want  []string
+	}{
+		"none":  {&record.Guarantees{Lock: &record.Lock{Taken: 1234}}, []string{"Never did two users hold the same lock: 1,234 times was one taken."}},
+		"never": {&record.Guarantees{Lock: &record.Lock{}}, []string{"No user could take a lock."}},
+		"some": {
+			&record.Guarantees{Lock: &record.Lock{
+				Taken: 100, Overlaps: 3, Overlap: int64(7 * time.Millisecond), FirstOverlap: 1e9, LastOverlap: 2e9, Lost: 4,
+				Expired: 5, Unreplicated: 6, Unheld: 8e9, FencesBack: new(uint64(9)),
+			}, Untold: "1 of 2 load pods was lost"},
+			[]string{
+				"3 times did two users hold the same lock, for up to 7 ms", "Held by two users                   3 (1 s to 2 s after the start)",
+				"Lost                                4 (gone", "Expired                             5 (their", "without a holder       8 s",
+				"Given up at once                    6 (too few", "went backwards  9 (a resource", "lower bounds: 1 of 2 load pods was lost.",
+			},
+		},
+	} {
+		load := &result.Load{Outcome: result.Finished, Verdict: "Pass", Total: result.Operation{Name: "all", Requests: 10, OK: 10}}
+		load.Guaranteed(c.found)
+		text := written(t, "txt", LoadTest(subject.Input{Name: "x", Load: load}))
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in\n%s", name, want, text)
+			}
+		}
+	}
+}
+
 // The short report is one screen: it has what people wait for, nothing that only explains the form, and no text that
 // the report does not have.
 func TestShort(t *testing.T) {

@@ -22,7 +22,7 @@ const (
 // and faults, the trials of a search, what was lost, and what limited it; of a fault where the time
 // went.
 func Short(d *report.Document) *report.Document {
-	shown := []string{"search", "faults", "err", "ops", "ledger", "srv"}
+	shown := []string{"search", "faults", "err", "ops", "ledger", "locks", "srv"}
 	if d.Kind == report.Fault {
 		shown = []string{"zoom", "active"}
 	}

@@ -28,6 +28,7 @@ type Runner struct {
 
 	Verifying time.Duration // how long Verify takes
 	Ledger    *record.Ledger
+	Found     *record.Guarantees
 	VerifyErr error
 
 	mu      sync.Mutex
@@ -113,6 +114,9 @@ func op(draw *rand.Rand) record.Op {
 	o.Latency = latency.AppendTo(nil)
 	return o
 }
+
+// Guarantees returns Found.
+func (r *Runner) Guarantees() *record.Guarantees { return r.Found }
 
 // Verify waits, reports "reading", and returns Ledger and VerifyErr.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
