@@ -49,6 +49,13 @@ var workloadRuns = []workloadRun{
 		// of which each has as many requests as in the sample
 		test.Spec.Load.Rate, test.Spec.Workload.Keyspace.Keys = new(int32(400)), 20
 	}, checkRateLimiter},
+	{"locks", "loadtest-lock.yaml", []string{"take", "renew", "release"}, func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Target = v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis", Port: 6379}}
+	}, func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load.Users, test.Spec.Workload.Lock.Locks = new(int32(4)), 2
+		test.Spec.Workload.Lock.TTL = *span(30 * time.Second) // a busy machine is no reason to lose a lock
+		test.Spec.Workload.Lock.RenewEvery = span(500 * time.Millisecond)
+	}, checkLocks},
 	{"cache-aside", "loadtest-cacheaside.yaml", []string{"read"}, nil, fewReads, checkCacheAside},
 	{"cache-aside-mariadb", "loadtest-cacheaside.yaml", []string{"read"}, func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Workload.CacheAside.Database = v1alpha1.WorkloadDatabase{
