@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/redisloadtest/figures"
 	"github.com/redquake/redquake/controllers/redisloadtest/scope"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/digest"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
@@ -167,6 +168,9 @@ func TestGuarantees(t *testing.T) {
 				Plan:   &plan.Plan{Workload: plan.Workload{Lock: &plan.Lock{}}},
 				Seen:   lifecycle.LoadTest{Course: lifecycle.Course{StartedAt: t0}},
 				Result: &result.Load{Total: result.Operation{Requests: 100, OK: 100}},
+			}
+			if name == "overlap" { // which is certain, whatever else is in doubt
+				s.Result.Doubts = []impact.Doubt{{Reason: impact.GeneratorStarved, Message: "it had no CPU"}}
 			}
 			s.Session.Guarantees, s.Session.Finished = row.found, true
 			figures.SetGuarantees(s)

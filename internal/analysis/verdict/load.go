@@ -27,7 +27,8 @@ func Load(
 	}
 	r.Doubts = slices.Concat(r.Doubts, noRequests(&r.Total))
 	all := InStatus(r.Objectives)
-	j := judge(all, r.Doubts, failure(r), lostTooMuch(all, r.Doubts, true)).beside(lossesOf(r.Verification))
+	j := judge(all, r.Doubts, failure(r), lostTooMuch(all, r.Doubts, true)).beside(lossesOf(r.Verification)).
+		besideLocks(r.Guarantees)
 	r.Verdict, r.Why = string(j.Verdict), j.Message
 	return j
 }
@@ -52,17 +53,19 @@ func ofLoad(
 	)...)
 }
 
+// MaxLockOverlap is the objective of that name.
+const MaxLockOverlap = "maxLockOverlap"
+
 // lockOverlap evaluates the longest time for which two users counted on the same lock. Without the
 // figures of all load pods it may have been any longer, and without a lock that was taken nothing
 // is known.
 func lockOverlap(limit *metav1.Duration, g *result.Guarantees) *result.Objective {
-	const name = "maxLockOverlap"
 	if g == nil || g.Lock == nil || g.Lock.Taken == 0 {
-		return atMost(name, limit, durations.Bounded{}, false)
+		return atMost(MaxLockOverlap, limit, durations.Bounded{}, false)
 	}
 	d := durations.Exactly(time.Duration(g.Lock.LongestOverlap))
 	missed := limit != nil && d.AtLeast > limit.Duration
-	return atMost(name, limit, d, g.Untold == "" || missed)
+	return atMost(MaxLockOverlap, limit, d, g.Untold == "" || missed)
 }
 
 // failure returns why a load failed, whatever its objectives are; "" = it did not.

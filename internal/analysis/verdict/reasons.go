@@ -40,11 +40,18 @@ type Judged struct {
 	OfLoad bool // not of a fault
 }
 
+// proven reports whether an objective of that name is missed by what was found, whatever was not
+// seen: acknowledged writes that are gone, or two users that each had been told that they hold a
+// lock.
+func proven(name string) bool {
+	return name == MaxLostWrites || name == MaxLockOverlap
+}
+
 // Withstands reports whether that an objective is met or missed is certain in spite of a doubt: that
-// more acknowledged writes were lost than allowed, or what of a fault is judged by its bounds, which
+// more acknowledged writes were lost than allowed, that two users held a lock for longer, or what of a fault is judged by its bounds, which
 // hold the stalls of the load generator. Against a reason that is not known nothing is.
 func (o Judged) Withstands(reason string) bool {
-	lost := o.Name == MaxLostWrites
+	lost := proven(o.Name)
 	switch about := reasons[reason].about; {
 	case reason == impact.GeneratorStalled && !o.OfLoad && (lost || o.Unit == result.UnitSeconds):
 		return true

@@ -78,11 +78,12 @@ func judge(
 	return j
 }
 
-// lostTooMuch is the message of the objective that at least as many acknowledged writes were lost as
-// it does not allow, whatever the doubts; "" = there is none, or it is met, not judged or in doubt.
+// lostTooMuch is the message of the first objective that is missed for certain, whatever the doubts:
+// more acknowledged writes were lost than it allows, or two users held a lock for longer; "" = there
+// is none, or it is met, not judged or in doubt.
 func lostTooMuch(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, ofLoad bool) string {
 	for _, o := range objectives {
-		if o.Name != MaxLostWrites || o.Met == nil || *o.Met {
+		if !proven(o.Name) || o.Met == nil || *o.Met {
 			continue
 		}
 		lost := Judged{Name: o.Name, OfLoad: ofLoad}
@@ -98,6 +99,16 @@ func lostTooMuch(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, o
 func (j Judgement) beside(lost *result.Count) Judgement {
 	if j.Verdict == v1alpha1.VerdictPass {
 		j.Message += Unjudged(j.Objectives, lost)
+	}
+	return j
+}
+
+// besideLocks does the same for locks that two users held.
+func (j Judgement) besideLocks(g *result.Guarantees) Judgement {
+	if j.Verdict == v1alpha1.VerdictPass && g != nil && g.Lock != nil && g.Lock.Overlaps > 0 &&
+		!slices.ContainsFunc(j.Objectives, func(o v1alpha1.ObjectiveResult) bool { return o.Name == MaxLockOverlap }) {
+		j.Message += fmt.Sprintf("; %d times did two users hold the same lock, which no objective judged: see objectives.%s",
+			g.Lock.Overlaps, MaxLockOverlap)
 	}
 	return j
 }
