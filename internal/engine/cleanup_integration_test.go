@@ -30,6 +30,10 @@ func testCleanUp(t *testing.T) {
 			Weights: plan.RankingWeights{Set: 1, Find: 1},
 		}},
 		"limiter": {RateLimiter: &plan.RateLimiter{Limit: 10, Window: time.Hour}},
+		"locks": {Lock: &plan.Lock{
+			Pods: 2, Locks: 1, TTL: time.Hour, Hold: 30 * time.Millisecond, Renew: 10 * time.Millisecond,
+			Retry: time.Millisecond, Fencing: true,
+		}},
 	} {
 		for _, driver := range []plan.Driver{plan.NativeDriver, plan.GoRedisDriver} {
 			if driver == plan.GoRedisDriver && name != "commands" {
@@ -43,6 +47,9 @@ func testCleanUp(t *testing.T) {
 					p := followPlan(kind, address, 1000, 200*time.Millisecond)
 					p.Pods, p.Client.Driver = 2, driver
 					p.Workload = workload
+					if workload.Lock != nil {
+						p.Shape = plan.Shape{Users: 4, Duration: 200 * time.Millisecond}
+					}
 					p.Workload.Keyspace = plan.Keyspace{
 						Prefix: "rq:", Keys: 300, Distribution: plan.Uniform, Prefill: true, Cleanup: true,
 					}

@@ -49,9 +49,12 @@ func (w *Workload) Creates() (own []Keys, others []string) {
 		c.add(Keys{Before: c.prefix + "ranking"})
 	case w.RateLimiter != nil:
 		c.add(Keys{Before: c.prefix + "limit:", Count: c.keys})
-	case w.Lock != nil: // they expire; those of fencing do not
-		if w.Lock.Fencing {
-			c.add(Keys{Before: c.prefix + "lock:{", After: "}:fence", Count: int64(w.Lock.Locks) * int64(w.Lock.Pods)})
+	case w.Lock != nil:
+		all := Keys{Before: c.prefix + "lock:{", After: "}", Count: int64(w.Lock.Locks) * int64(w.Lock.Pods)}
+		c.add(all)
+		if w.Lock.Fencing { // unlike the locks themselves, these do not expire
+			all.After = "}:fence"
+			c.add(all)
 		}
 	case w.CacheAside != nil && w.CacheAside.Mode != DatabaseOnly:
 		c.add(Keys{Before: c.prefix, Count: c.keys})

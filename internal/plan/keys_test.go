@@ -34,9 +34,14 @@ func TestKeysThatAWorkloadCreates(t *testing.T) {
 		"group":           {commands("XGROUP CREATE rq:stream g $ MKSTREAM"), "rq:stream", ""},
 		"ranking":         {Workload{Ranking: &Ranking{}}, "rq:ranking", ""},
 		"rate limiter":    {Workload{RateLimiter: &RateLimiter{}}, "rq:limit:0 to rq:limit:9", ""},
-		"cache":           {Workload{CacheAside: &CacheAside{Mode: ThroughCache}}, "rq:0 to rq:9", ""},
-		"no cache":        {Workload{CacheAside: &CacheAside{Mode: DatabaseOnly}}, "", ""},
-		"http":            {Workload{HTTP: &HTTP{}}, "", ""},
+		"locks":           {Workload{Lock: &Lock{Pods: 2, Locks: 3}}, "rq:lock:{0} to rq:lock:{5}", ""},
+		"fenced locks": {
+			Workload{Lock: &Lock{Pods: 1, Locks: 2, Fencing: true}},
+			"rq:lock:{0} to rq:lock:{1}, rq:lock:{0}:fence to rq:lock:{1}:fence", "",
+		},
+		"cache":    {Workload{CacheAside: &CacheAside{Mode: ThroughCache}}, "rq:0 to rq:9", ""},
+		"no cache": {Workload{CacheAside: &CacheAside{Mode: DatabaseOnly}}, "", ""},
+		"http":     {Workload{HTTP: &HTTP{}}, "", ""},
 		"benchmark": {
 			Workload{Benchmark: &Benchmark{Tests: []string{"ping", "get", "set", "incr", "lpush", "lrange_100"}}},
 			"rq:0 to rq:9, rq:counter:0 to rq:counter:9, rq:list:0, rq:lrange:0",

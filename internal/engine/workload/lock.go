@@ -98,6 +98,7 @@ type lockSource struct {
 type holder struct {
 	number int    // of the lock, in the book
 	key    string // of the lock
+	fence  string // the key of its fencing tokens
 	token  int64  // the number of its latest token
 	holds  bool   // it counts on the lock
 	gives  bool   // it has the lock, and gives it up at once
@@ -120,8 +121,9 @@ func (s *lockSource) user(number int64) *holder {
 		one := number / pods % locks // users are dealt to the pods in turn
 		h = &holder{number: int(one)}
 		h.key = l.prefix + "{" + strconv.FormatInt(number%pods*locks+one, 10) + "}"
+		h.fence = h.key + ":fence"
 		if s.tries {
-			h.key = l.prefix + "{" + s.prefix + "}"
+			h.key += ":" + s.prefix
 		}
 		s.users[number] = h
 	}
@@ -171,7 +173,7 @@ func (s *lockSource) Append(dst []byte, r *Request) ([]byte, int) {
 	case r.Op == plan.LockRelease:
 		return resp.AppendCommand(dst, "EVAL", releaseScript, "1", h.key, token), 1
 	case spec.Fencing:
-		dst = resp.AppendCommand(dst, "EVAL", fenceScript, "2", h.key, h.key+":fence", token, ttl)
+		dst = resp.AppendCommand(dst, "EVAL", fenceScript, "2", h.key, h.fence, token, ttl)
 	default:
 		dst = resp.AppendCommand(dst, "SET", h.key, token, "NX", "PX", ttl)
 	}
