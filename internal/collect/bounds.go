@@ -44,17 +44,8 @@ func bound(status *agent.Status) error {
 			return fmt.Errorf("its status has the instant %d", at)
 		}
 	}
-	if status.Ledger != nil {
-		if err := status.Ledger.Check(); err != nil {
-			return fmt.Errorf("its status: %w", err)
-		}
-		boundLedger(status.Ledger)
-	}
-	if status.Guarantees != nil {
-		if err := status.Guarantees.Check(); err != nil {
-			return fmt.Errorf("its status: %w", err)
-		}
-		status.Guarantees.Untold = redis.Printable(status.Guarantees.Untold, maxMessage)
+	if err := boundResults(status); err != nil {
+		return fmt.Errorf("its status: %w", err)
 	}
 	status.Run = redis.Printable(status.Run, maxName)
 	status.Message = redis.Printable(status.Message, maxMessage)
@@ -77,6 +68,23 @@ func bound(status *agent.Status) error {
 			return fmt.Errorf("its status has the topology %q", redis.Printable(l.Topology, maxName))
 		}
 		l.Primaries, l.Replicas = addresses(l.Primaries), addresses(l.Replicas)
+	}
+	return nil
+}
+
+// boundResults does the same for what the pod read back or found out.
+func boundResults(status *agent.Status) error {
+	if l := status.Ledger; l != nil {
+		if err := l.Check(); err != nil {
+			return err
+		}
+		boundLedger(l)
+	}
+	if g := status.Guarantees; g != nil {
+		if err := g.Check(); err != nil {
+			return err
+		}
+		g.Untold = redis.Printable(g.Untold, maxMessage)
 	}
 	return nil
 }

@@ -141,12 +141,7 @@ func (s *Session) Status() Status {
 			begun = append(begun, p.process.began)
 		}
 	}
-	if s.finished && s.cfg.Wanted.Ledger {
-		status.Ledger = s.ledger()
-	}
-	if s.finished && s.cfg.Wanted.Guarantees {
-		status.Guarantees = s.guarantees()
-	}
+	s.addResults(&status)
 	live := len(s.pods) - status.Gone
 	status.Begun = len(begun)
 	status.AllReady = live > 0 && status.Ready == live
@@ -196,6 +191,17 @@ func (s *Session) startStatus(status *Status) {
 	status.Start = s.instant(start)
 	if s.clock.aligned {
 		status.ClockShift = time.Duration(s.wall.Ahead() - s.wall.Since(s.start.at) - s.clock.lead)
+	}
+}
+
+// addResults sets what the pods read back or found out, if that is wanted and all have ended. The
+// caller holds mu.
+func (s *Session) addResults(status *Status) {
+	if s.finished && s.cfg.Wanted.Ledger {
+		status.Ledger = s.ledger()
+	}
+	if s.finished && s.cfg.Wanted.Guarantees {
+		status.Guarantees = s.guarantees()
 	}
 }
 

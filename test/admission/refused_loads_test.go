@@ -88,7 +88,8 @@ var refusedLoadTests = []refusal{
 	},
 	{
 		"locks in stages at a rate",
-		`{workload: {commands: null, lock: {}}, load: {users: null, duration: null, stages: [{duration: 5s, users: 4}, {duration: 5s, rate: 4}]}}`,
+		`{workload: {commands: null, lock: {}}, load: {users: null, duration: null,
+		  stages: [{duration: 5s, users: 4}, {duration: 5s, rate: 4}]}}`,
 		"spec", "workload.lock needs load.users",
 	},
 	{

@@ -219,7 +219,10 @@ func TestLocksAsText(t *testing.T) {
 		found *record.Guarantees
 		want  []string
 	}{
-		"none":  {&record.Guarantees{Lock: &record.Lock{Taken: 1234}}, []string{"Never did two users hold the same lock: 1,234 times was one taken."}},
+		"none": {
+			&record.Guarantees{Lock: &record.Lock{Taken: 1234}},
+			[]string{"Never did two users hold the same lock: 1,234 times was one taken."},
+		},
 		"never": {&record.Guarantees{Lock: &record.Lock{}}, []string{"No user could take a lock."}},
 		"some": {
 			&record.Guarantees{Lock: &record.Lock{
