@@ -180,7 +180,7 @@ type ExperimentComparison struct {
 	// figures of which a verdict is reached for each cell; others are shown without one. The more
 	// there are, the larger a difference must be to be told.
 	// Defaults to outage and recoveryTime with faults, else latencyP99 with throughput (users) or
-	// errorRate (rate); and lostWrites with verify.acknowledgedWrites.
+	// errorRate (rate); and lostWrites with verify.acknowledgedWrites, lockOverlaps with workload.lock.
 	// throughput: successes per second.
 	// latencyP50: the median of latency.
 	// latencyP99: its 99th percentile.

@@ -250,7 +250,8 @@ type LockWorkload struct {
 	RetryEvery metav1.Duration `json:"retryEvery,omitzero"`
 
 	// waitReplicas is how many replicas must have a lock before its holder counts on it: WAIT, for at
-	// most half of ttl. A lock that fewer have in time is given up. client.driver Native only.
+	// most half of ttl and of client.requestTimeout. A lock that fewer have in time is given up.
+	// client.driver Native, mode Dedicated only.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=16

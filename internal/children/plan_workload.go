@@ -71,7 +71,7 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 		made.RateLimiter = &plan.RateLimiter{Limit: l.Limit, Window: l.Window.Duration}
 	}
 	if l := w.Lock; l != nil {
-		made.Lock = planLock(l, int(spec.Pods.Count))
+		made.Lock = planLock(l, int(spec.Pods.Count), timeout(&spec.Client, v1alpha1.DefaultRequestTimeout))
 	}
 	if c := w.CacheAside; c != nil {
 		made.CacheAside = &plan.CacheAside{
@@ -101,7 +101,8 @@ func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
 	return made
 }
 
-func planLock(l *v1alpha1.LockWorkload, pods int) *plan.Lock {
+// planLock is the plan of locks; within is the time limit of a request.
+func planLock(l *v1alpha1.LockWorkload, pods int, within time.Duration) *plan.Lock {
 	made := &plan.Lock{
 		Pods:         pods,
 		Locks:        int(l.Locks),
@@ -111,6 +112,9 @@ func planLock(l *v1alpha1.LockWorkload, pods int) *plan.Lock {
 		Retry:        l.RetryEvery.Duration,
 		WaitReplicas: int(l.WaitReplicas),
 		Fencing:      l.Fencing,
+	}
+	if l.WaitReplicas > 0 {
+		made.Wait = min(l.TTL.Duration, within) / 2
 	}
 	if l.RenewEvery != nil {
 		made.Renew = l.RenewEvery.Duration

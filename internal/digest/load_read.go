@@ -56,6 +56,7 @@ func LoadOf(status *v1alpha1.RedisLoadTestStatus, shape plan.Shape) *result.Load
 		}
 	}
 	if start := status.StartTime; start != nil {
+		l.Guarantees = GuaranteesOf(status.Guarantees, start.Time)
 		l.Verification = VerificationOf(status.Verification, start.Time)
 		for _, a := range status.Anomalies {
 			if a.At != nil {

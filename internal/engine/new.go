@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/dial"
 	"github.com/redquake/redquake/internal/engine/gaps"
 	"github.com/redquake/redquake/internal/engine/load"
+	"github.com/redquake/redquake/internal/engine/locks"
 	"github.com/redquake/redquake/internal/engine/observer"
 	"github.com/redquake/redquake/internal/engine/pace"
 	"github.com/redquake/redquake/internal/engine/probe"
@@ -145,7 +146,7 @@ func (r *Runner) chooseWorkload() error {
 		}
 		n.Workload = w
 	} else {
-		w, err := workload.New(spec)
+		w, err := redisWorkload(n.Plan)
 		if err != nil {
 			return wrong(err)
 		}
@@ -159,6 +160,14 @@ func (r *Runner) chooseWorkload() error {
 	n.Thresholds = gaps.NewThresholds(n.Parts.Count, record.MaxShards, 2*gaps.UnknownPace)
 	r.thresholds = gaps.NewFollower(int64(n.Plan.Interval), n.Parts, n.Thresholds)
 	return nil
+}
+
+// redisWorkload is the workload of a plan whose requests are Redis commands.
+func redisWorkload(p *plan.Plan) (workload.Redis, error) {
+	if p.Workload.Lock != nil {
+		return locks.New(&p.Workload, p.Client.Driver.IsLibrary())
+	}
+	return workload.New(&p.Workload)
 }
 
 // operationsOf returns the plan's operations, followed by the ledger's.

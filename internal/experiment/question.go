@@ -113,6 +113,9 @@ func (p *Plan) primary() []compare.Figure {
 	if all(func(v *Variant) bool { return v.Load.Verify != nil && v.Load.Verify.AcknowledgedWrites }) {
 		figures = append(figures, compare.LostWrites)
 	}
+	if all(func(v *Variant) bool { return v.Load.Workload.Lock != nil }) {
+		figures = append(figures, compare.LockOverlaps)
+	}
 	return figures
 }
 

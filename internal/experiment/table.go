@@ -218,6 +218,9 @@ func primaryOf(cells []Cell) []compare.Figure {
 	if has(all, compare.LostWrites) {
 		figures = append(figures, compare.LostWrites)
 	}
+	if has(all, compare.LockOverlaps) {
+		figures = append(figures, compare.LockOverlaps)
+	}
 	return figures
 }
 

@@ -18,8 +18,9 @@ type Lock struct {
 	Renew time.Duration `json:"renew"` // how often the holder extends the TTL; below TTL
 	Retry time.Duration `json:"retry"` // until the next try, of a user that has no lock
 	// how many replicas must have a lock before its holder counts on it: WAIT; 0 = none
-	WaitReplicas int  `json:"waitReplicas,omitempty"`
-	Fencing      bool `json:"fencing,omitempty"` // each holder gets a token that grows
+	WaitReplicas int           `json:"waitReplicas,omitempty"`
+	Wait         time.Duration `json:"wait,omitempty"`    // how long WAIT takes at most
+	Fencing      bool          `json:"fencing,omitempty"` // each holder gets a token that grows
 }
 
 // The operations of a lock, in the order of every record.
@@ -53,28 +54,23 @@ func (l *Lock) tallies() []string {
 	return nil
 }
 
-// mostUsers is how many users the load has at most.
-func (p *Plan) mostUsers() int {
-	users := p.Shape.Users
-	for _, stage := range p.Shape.Stages {
-		users = max(users, stage.Users)
-	}
-	return users
-}
-
 // checkLock rejects loads in which locks cannot be competed for.
 func (p *Plan) checkLock() string {
 	l := p.Workload.Lock
 	switch {
 	case l == nil:
 		return ""
-	case p.Shape.OpenLoop():
-		return "workload.lock: its users wait for one another: set load.users, or stages with users"
-	case p.mostUsers() < 2*l.Locks*l.Pods:
+	case p.Shape.OpenLoop() || len(p.Shape.Stages) > 0:
+		return "workload.lock: as many users as load.users compete for locks: set neither rate nor stages"
+	case p.Shape.ThinkTime > 0:
+		return "load.thinkTime: users of workload.lock wait as its hold and retryEvery say"
+	case p.Shape.Users < 2*l.Locks*l.Pods:
 		return fmt.Sprintf("workload.lock.locks: %d locks of %d load pods need %d users: two or more compete for each",
 			l.Locks, l.Pods, 2*l.Locks*l.Pods)
 	case p.Client.Pipeline > 1:
 		return "client.pipeline: a user of workload.lock has one request at a time: it must be 1"
+	case l.WaitReplicas > 0 && p.Client.Mode == Multiplexed:
+		return "workload.lock.waitReplicas: WAIT holds back all requests of its connection: set client.mode Dedicated"
 	case l.WaitReplicas > 0 && p.Client.Driver.IsLibrary():
 		return fmt.Sprintf("workload.lock.waitReplicas: driver %s may send WAIT over another connection: set Native",
 			p.Client.Driver)

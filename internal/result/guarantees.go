@@ -6,6 +6,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
+// Checked is what a load has against a truth of its own.
+type Checked struct {
+	// Verification is the result for the acknowledged writes, if the run verifies them.
+	Verification *Verification `json:"verification,omitempty"`
+	// Guarantees are what applications count on that do what the workload does, if it finds that out.
+	Guarantees *Guarantees `json:"guarantees,omitempty"`
+}
+
 // Guarantees are what applications count on that use Redis as the workload does, with how often that
 // was false in a run.
 type Guarantees struct {

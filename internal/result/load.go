@@ -69,10 +69,7 @@ type Load struct {
 	LoadPodCPU *CPU        `json:"loadPodCPU,omitempty"` // of one load pod, or of this process
 	Pods       []PodsUse   `json:"pods,omitempty"`       // of the observed pods
 
-	// Verification is the result for the acknowledged writes, if the run verifies them.
-	Verification *Verification `json:"verification,omitempty"`
-	// Guarantees are what applications count on that do what the workload does, if it finds that out.
-	Guarantees *Guarantees `json:"guarantees,omitempty"`
+	Checked
 	// Bottleneck is what limited the load in the measured time.
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 	Trend      string      `json:"trend,omitempty"` // the throughput from the start to the end, drawn

@@ -53,7 +53,7 @@ func TestLostWritesCountWhateverIsInDoubtOfTheRest(t *testing.T) {
 				countWithin("maxErrors", new(int64(0)), &result.Count{AtLeast: 7, AtMost: 7}),
 				countWithin(MaxLostWrites, &limit, lost),
 			)), doubts, Missed{}, &result.Losses{Count: *lost})
-			load := &result.Load{Verification: &result.Verification{}, Doubts: doubts}
+			load := &result.Load{Checked: result.Checked{Verification: &result.Verification{}}, Doubts: doubts}
 			load.Total.Requests, load.Total.OK = 10, 10
 			load.Verification.SetLost(*lost)
 			ofLoad := Load(&v1alpha1.Objectives{MaxLostWrites: &limit}, load)

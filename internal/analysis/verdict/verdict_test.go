@@ -27,7 +27,7 @@ func load(change func(*result.Load)) *result.Load {
 				P999: seconds(100 * time.Millisecond),
 			},
 		},
-		Verification: &result.Verification{Lost: new(uint64(3))},
+		Checked: result.Checked{Verification: &result.Verification{Lost: new(uint64(3))}},
 	}
 	if change != nil {
 		change(r)
@@ -337,7 +337,7 @@ func TestPassBesideLosses(t *testing.T) {
 			says:         "1 of 1 objectives are met; 130 acknowledged writes were lost",
 		},
 	} {
-		r := &result.Load{Total: result.Operation{Requests: 100, OK: 100}, Verification: tc.verification}
+		r := &result.Load{Total: result.Operation{Requests: 100, OK: 100}, Checked: result.Checked{Verification: tc.verification}}
 		if j := Load(tc.objectives, r); j.Verdict != v1alpha1.VerdictPass ||
 			strings.Contains(j.Message, "acknowledged") != (tc.says != "") || !strings.Contains(j.Message, tc.says) ||
 			r.Why != j.Message {

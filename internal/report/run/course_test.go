@@ -223,6 +223,10 @@ func TestLocksAsText(t *testing.T) {
 			&record.Guarantees{Lock: &record.Lock{Taken: 1234}},
 			[]string{"Never did two users hold the same lock: 1,234 times was one taken."},
 		},
+		"part": {
+			&record.Guarantees{Lock: &record.Lock{Taken: 1234}, Untold: "1 of 2 load pods was lost"},
+			[]string{"Whether two users ever held the same lock is not known.", "lower bounds"},
+		},
 		"never": {&record.Guarantees{Lock: &record.Lock{}}, []string{"No user could take a lock."}},
 		"some": {
 			&record.Guarantees{Lock: &record.Lock{

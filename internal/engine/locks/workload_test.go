@@ -1,4 +1,4 @@
-package workload
+package locks
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -85,7 +86,7 @@ type lockEvent struct {
 	op               int
 	decided, at      int64
 	sent             int64
-	outcome          Outcome
+	outcome          workload.Outcome
 	granted          bool
 	counts, executed int64
 }
@@ -103,19 +104,19 @@ func believed(events []lockEvent, ttl, end int64) (spans [][2]int64, lost, expir
 			leave(valid)
 		}
 		switch {
-		case e.op == plan.LockTake && e.outcome == OK && e.granted && e.at < e.sent+ttl:
+		case e.op == plan.LockTake && e.outcome == workload.OK && e.granted && e.at < e.sent+ttl:
 			from, valid = e.at, e.sent+ttl
 		case from < 0 || e.op == plan.LockTake:
 		case e.op == plan.LockRelease:
 			until := min(e.decided, valid)
-			if e.outcome == OK && !e.granted {
+			if e.outcome == workload.OK && !e.granted {
 				lost++
 			}
 			leave(until)
-		case e.outcome == OK && e.granted:
+		case e.outcome == workload.OK && e.granted && e.at < valid:
 			valid = e.sent + ttl
-		case e.outcome == OK:
-			if e.at < valid {
+		case e.outcome == workload.OK:
+			if !e.granted && e.at < valid {
 				lost++
 			} else {
 				expired++
@@ -146,8 +147,11 @@ func TestLocksOfUsers(t *testing.T) {
 			Retry:   10 * time.Millisecond,
 			Fencing: draw.IntN(2) == 0,
 		}
-		w := newLock(&plan.Workload{Lock: spec})
-		actor := w.Source(0, 1, false).(Actor)
+		w, err := New(&plan.Workload{Lock: spec}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		actor := w.Source(0, 1, false).(workload.Actor)
 		server := &lockServer{keys: map[string]lockKey{}, fences: map[string]int64{}}
 		pods, users := int64(spec.Pods), int64(2+draw.IntN(6))
 		due := map[int64]int64{}
@@ -158,7 +162,7 @@ func TestLocksOfUsers(t *testing.T) {
 		// a user has one request at a time: it is decided on, executed and answered, of all users by time
 		var flying []lockEvent
 		now, end := int64(0), int64(10*time.Second)
-		requests := map[int64]*Request{}
+		requests := map[int64]*workload.Request{}
 		for now < end {
 			next := lockEvent{at: 1 << 62}
 			which := -1
@@ -176,7 +180,7 @@ func TestLocksOfUsers(t *testing.T) {
 			now = max(now, next.at)
 			if which < 0 { // a user decides
 				delete(due, starts)
-				r := &Request{User: starts}
+				r := &workload.Request{User: starts}
 				e := lockEvent{user: starts, decided: now, op: actor.Turn(starts, now)}
 				actor.Draw(e.op, r)
 				e.sent = now + draw.Int64N(int64(time.Millisecond))
@@ -203,7 +207,7 @@ func TestLocksOfUsers(t *testing.T) {
 				reply := server.execute(t, out)
 				e.granted = reply.Type == '+' || reply.Type == ':' && reply.Text != "0"
 				if loses && draw.IntN(30) == 0 {
-					e.outcome = Unknown // its reply is lost
+					e.outcome = workload.Unknown // its reply is lost
 				} else {
 					actor.Next(nil, requests[e.user], []resp.Value{reply}, nil)
 				}
@@ -259,5 +263,114 @@ func TestLocksOfUsers(t *testing.T) {
 	}
 	if all.Overlaps < 100 || all.Lost < 100 || all.Expired < 100 {
 		t.Errorf("the histories have too little in them: %+v", all)
+	}
+}
+
+// actorOf are users of one lock.
+func actorOf(t *testing.T, spec plan.Lock, resends bool) (*Workload, workload.Actor) {
+	t.Helper()
+	spec.Pods, spec.Locks = 1, 1
+	w, err := New(&plan.Workload{Lock: &spec}, resends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, w.Source(0, 1, false).(workload.Actor)
+}
+
+// does has a user do what it wants to at an instant, be answered yes or no, and be told it at another.
+func does(a workload.Actor, user, decided, told time.Duration, op int, reply string) {
+	r := &workload.Request{User: int64(user)}
+	if got := a.Turn(r.User, int64(decided)); got != op {
+		panic(got)
+	}
+	a.Draw(op, r)
+	a.Append(nil, r)
+	a.Next(nil, r, []resp.Value{{Type: '+', Text: reply}}, nil)
+	a.Ended(r, workload.OK, int64(decided), int64(told))
+}
+
+const ms = time.Millisecond
+
+var second = plan.Lock{TTL: time.Second, Hold: 300 * ms, Renew: 200 * ms, Retry: 10 * ms}
+
+// A user that has decided to give its lock up does not count on it, whether its release is ever sent or not.
+func TestReleaseThatIsNotSent(t *testing.T) {
+	w, a := actorOf(t, second, false)
+	does(a, 0, 0, 1*ms, plan.LockTake, "OK")
+	if op := a.Turn(0, int64(301*ms)); op != plan.LockRelease {
+		t.Fatal(op)
+	}
+	does(a, 1, 500*ms, 501*ms, plan.LockTake, "OK")
+	does(a, 1, 801*ms, 802*ms, plan.LockRelease, "1")
+	if got := w.Guarantees().Lock; got.Overlaps != 0 || got.Taken != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A user whose renewal is answered after its TTL could not count on its lock any more by then.
+func TestLateRenewal(t *testing.T) {
+	w, a := actorOf(t, plan.Lock{TTL: time.Second, Hold: time.Minute, Renew: 600 * ms, Retry: 10 * ms}, false)
+	does(a, 0, 0, 1*ms, plan.LockTake, "OK")
+	does(a, 1, 1010*ms, 1011*ms, plan.LockTake, "OK")
+	does(a, 0, 600*ms, 1550*ms, plan.LockRenew, "1")
+	if got := w.Guarantees().Lock; got.Overlaps != 0 || got.Expired != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A release that is answered that the lock is gone tells of a loss, unless the client may have sent it twice.
+func TestReleaseOfWhatIsGone(t *testing.T) {
+	for resends, lost := range map[bool]uint64{false: 1, true: 0} {
+		w, a := actorOf(t, second, resends)
+		does(a, 0, 0, 1*ms, plan.LockTake, "OK")
+		does(a, 0, 301*ms, 302*ms, plan.LockRelease, "0")
+		if got := w.Guarantees().Lock; got.Lost != lost {
+			t.Errorf("resends %v: %+v", resends, got)
+		}
+	}
+}
+
+// A success whose reply nobody read says neither that a lock was taken, nor that it is gone.
+func TestReplyThatIsNotRead(t *testing.T) {
+	w, a := actorOf(t, plan.Lock{TTL: time.Second, Hold: time.Minute, Renew: 200 * ms, Retry: 10 * ms}, false)
+	r := &workload.Request{}
+	a.Draw(a.Turn(0, 0), r)
+	a.Ended(r, workload.OK, 0, int64(ms))
+	does(a, 0, 11*ms, 12*ms, plan.LockTake, "OK")
+	a.Draw(a.Turn(0, int64(212*ms)), r)
+	a.Ended(r, workload.OK, int64(212*ms), int64(213*ms))
+	does(a, 0, 230*ms, 231*ms, plan.LockRenew, "1")
+	if got := w.Guarantees().Lock; got.Taken != 1 || got.Lost != 0 || got.Expired != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Only who took the lock waits for replicas. Where too few have it in time, it is given up, and was never counted on.
+func TestWaitForReplicas(t *testing.T) {
+	for replicas, want := range map[string]record.Lock{"1": {Unreplicated: 1}, "2": {Taken: 1}} {
+		w, a := actorOf(t, plan.Lock{
+			TTL: time.Second, Hold: time.Minute, Renew: 200 * ms, Retry: 10 * ms, WaitReplicas: 2, Wait: 250 * ms,
+		}, false)
+		loser := &workload.Request{User: 1}
+		a.Draw(a.Turn(1, 0), loser)
+		if _, more := a.Next(nil, loser, []resp.Value{{Type: '_'}}, nil); more != 0 {
+			t.Error("a user without the lock waits for replicas")
+		}
+		a.Ended(loser, workload.OK, 0, int64(ms))
+		r := &workload.Request{}
+		a.Draw(a.Turn(0, 0), r)
+		out, more := a.Next(nil, r, []resp.Value{{Type: '+', Text: "OK"}}, nil)
+		if again, _ := a.Append(nil, r); more != 1 || string(out) != string(resp.AppendCommand(nil, "WAIT", "2", "250")) ||
+			string(again) != string(out) {
+			t.Errorf("%q, and %q", out, again)
+		}
+		a.Next(nil, r, []resp.Value{{Type: ':', Text: replicas}}, nil)
+		a.Ended(r, workload.OK, 0, int64(2*ms))
+		if op := a.Turn(0, int64(3*ms)); (op == plan.LockRelease) != (replicas == "1") {
+			t.Errorf("with %s replicas it does %d", replicas, op)
+		}
+		if got := w.Guarantees().Lock; got.Taken != want.Taken || got.Unreplicated != want.Unreplicated {
+			t.Errorf("with %s replicas: %+v", replicas, got)
+		}
 	}
 }
