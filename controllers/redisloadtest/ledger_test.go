@@ -187,6 +187,9 @@ func TestGuarantees(t *testing.T) {
 			if row.found == nil {
 				of = &result.Guarantees{Untold: test.Status.Guarantees.Untold}
 			}
+			if diff := cmp.Diff(of, digest.LoadOf(&test.Status, plan.Shape{}).Guarantees); diff != "" {
+				t.Errorf("an experiment reads: %s", diff)
+			}
 			if diff := cmp.Diff(of, released.Result.Guarantees); diff != "" || test.Status.Verdict != row.want {
 				t.Errorf("by the status %s: %s", test.Status.Verdict, diff)
 			}
