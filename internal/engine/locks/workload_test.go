@@ -33,7 +33,7 @@ type lockKey struct {
 // execute performs an encoded command and returns its reply.
 func (s *lockServer) execute(t *testing.T, out []byte) resp.Value {
 	t.Helper()
-	v, err := resp.ReadValue(bufio.NewReader(bytes.NewReader(out)))
+	v, err := resp.ReadValue(bufio.NewReaderSize(bytes.NewReader(out), 64))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func believed(events []lockEvent, ttl, end int64) (spans [][2]int64, lost, expir
 // of their requests says, and without loss and slowness no two ever hold one lock.
 func TestLocksOfUsers(t *testing.T) {
 	var all record.Lock
-	for seed := range uint64(60) {
+	for seed := range uint64(24) {
 		draw := rand.New(rand.NewPCG(seed, 2))
 		forgets, loses := seed%4 == 1 || seed%4 == 3, seed%4 >= 2
 		const ttl = 100 * time.Millisecond
@@ -161,7 +161,7 @@ func TestLocksOfUsers(t *testing.T) {
 		transcript := map[int64][]lockEvent{}
 		// a user has one request at a time: it is decided on, executed and answered, of all users by time
 		var flying []lockEvent
-		now, end := int64(0), int64(10*time.Second)
+		now, end := int64(0), int64(4*time.Second)
 		requests := map[int64]*workload.Request{}
 		for now < end {
 			next := lockEvent{at: 1 << 62}
@@ -261,7 +261,7 @@ func TestLocksOfUsers(t *testing.T) {
 		all.Lost += got.Lost
 		all.Expired += got.Expired
 	}
-	if all.Overlaps < 100 || all.Lost < 100 || all.Expired < 100 {
+	if all.Overlaps < 20 || all.Lost < 20 || all.Expired < 20 {
 		t.Errorf("the histories have too little in them: %+v", all)
 	}
 }
