@@ -432,6 +432,10 @@ upgrade-test: lab-up load-image ## Install the version FROM (the last tag), upgr
 	$(MAKE) build/install.yaml
 	REDQUAKE_E2E_WITHOUT_OPERATOR=yes REDQUAKE_E2E_EARLIER=$(EARLIER)/install.yaml $(E2E_TEST) -timeout 45m -run '^TestUpgrade$$' ./test/e2e
 
+.PHONY: locks
+locks: ## Count how often two users hold the same lock over failovers by sentinels (1 minute, on a machine without other work)
+	REDQUAKE_LOCKS=yes go test -tags integration -count=1 -v -run '^TestLocksOverAFailover$$' ./internal/engine
+
 .PHONY: load-other-image
 load-other-image: load-image
 	$(LAB) image redquake --manager bin/manager --redquake bin/redquake --netfault bin/netfault --tag mirror.example/redquake:other -o build/image/other.tar

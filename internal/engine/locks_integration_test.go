@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -79,21 +80,26 @@ func TestPlantedLockOverlaps(t *testing.T) {
 	}
 }
 
-// A failover by sentinels while the old primary goes on to serve has two users hold the same lock. With writes paused
-// before it no two do.
+// With writes paused before a failover by sentinels no two users hold the same lock, and none is lost.
+func TestLocksOverAPausedFailover(t *testing.T) {
+	t.Parallel()
+	if got := failOverLocks(t, true); got.Overlaps > 0 || got.Lost > 0 {
+		t.Errorf("%+v", *got)
+	}
+}
+
+// A failover by sentinels while the old primary goes on to serve has two users hold the same lock: how often hangs on
+// the machine, and is measured.
 func TestLocksOverAFailover(t *testing.T) {
-	for _, paused := range []bool{false, true} {
-		t.Run(fmt.Sprintf("paused=%v", paused), func(t *testing.T) {
-			t.Parallel()
-			const most = 5 // users that get no CPU while there are two primaries take no lock then
-			overlaps := uint64(0)
-			for n := 0; n == 0 || !paused && overlaps == 0 && n < most; n++ {
-				overlaps += failOverLocks(t, paused).Overlaps
-			}
-			if paused && overlaps > 0 || !paused && overlaps == 0 {
-				t.Errorf("%d times did two users hold the same lock", overlaps)
-			}
-		})
+	if os.Getenv("REDQUAKE_LOCKS") == "" {
+		t.Skip("only as a measurement: make locks")
+	}
+	overlaps := uint64(0)
+	for range 5 {
+		overlaps += failOverLocks(t, false).Overlaps
+	}
+	if overlaps == 0 {
+		t.Error("never did two users hold the same lock")
 	}
 }
 

@@ -79,7 +79,7 @@ func TestSamplerOfADisconnectedReplica(t *testing.T) {
 	r := sampling(t, of(d), func() {
 		rounds(t, d.Primary, 20)
 		replica.Do("replicaof", "no", "one")
-		rounds(t, replica, 20) // its own writes
+		rounds(t, replica, 60) // its own writes
 	})
 	if r.Stale.Stale < 10 || r.Stale.MaxWrites < 10 || r.Stale.MaxBehind < int64(50*time.Millisecond) {
 		t.Errorf("%+v", *r.Stale)
