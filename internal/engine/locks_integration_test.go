@@ -113,7 +113,6 @@ func failOverLocks(t *testing.T, paused bool) *record.Lock {
 		Renew: time.Second,
 		Retry: 50 * time.Millisecond,
 	})
-	p.Client.RequestTimeout = 2 * time.Second
 	w := watch(t, p)
 	taken := func(more uint64) {
 		n := uint64(0)

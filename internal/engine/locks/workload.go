@@ -253,8 +253,9 @@ func (s *source) Ended(
 	switch {
 	case h.gives:
 		h.gives = false
-	case h.holds && told && !yes && !s.of.resends: // another time it may have been this user's own
-		s.leave(h, min(h.decided, h.valid), gone(h.decided, h.valid))
+	// Later, or sent a second time, it may be this user's own lock that is gone.
+	case h.holds && told && !yes && at < h.valid && !s.of.resends:
+		s.leave(h, h.decided, Lost)
 	case h.holds:
 		s.leave(h, min(h.decided, h.valid), Released)
 	}
