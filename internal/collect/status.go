@@ -205,17 +205,21 @@ func (s *Session) addResults(status *Status) {
 	}
 }
 
+// told is what the pods that are not lost told last, and how many told nothing. The caller holds mu.
+func told[T any](s *Session, of func(last *agent.Status) *T) (results []*T, missing int) {
+	for _, p := range s.pods {
+		if result := of(&p.last); !p.gone && result != nil {
+			results = append(results, result)
+		} else {
+			missing++
+		}
+	}
+	return results, missing
+}
+
 // ledger merges the verification results of the pods. The caller holds mu.
 func (s *Session) ledger() *record.Ledger {
-	var results []*record.Ledger
-	missing := 0
-	for _, p := range s.pods {
-		if p.gone || p.last.Ledger == nil {
-			missing++
-			continue
-		}
-		results = append(results, p.last.Ledger)
-	}
+	results, missing := told(s, func(last *agent.Status) *record.Ledger { return last.Ledger })
 	if missing > 0 {
 		results = append(results, &record.Ledger{
 			Unread: fmt.Sprintf(
@@ -228,15 +232,7 @@ func (s *Session) ledger() *record.Ledger {
 
 // guarantees merges those of the pods. The caller holds mu.
 func (s *Session) guarantees() *record.Guarantees {
-	var results []*record.Guarantees
-	missing := 0
-	for _, p := range s.pods {
-		if p.gone || p.last.Guarantees == nil {
-			missing++
-			continue
-		}
-		results = append(results, p.last.Guarantees)
-	}
+	results, missing := told(s, func(last *agent.Status) *record.Guarantees { return last.Guarantees })
 	if missing > 0 {
 		results = append(results, &record.Guarantees{
 			Untold: fmt.Sprintf("%d of %d load pods were lost, stopped or failed before they had told it",
